@@ -438,8 +438,9 @@ DIBS_CHECKED dibs_status dibs_events(dibs *d, dibs_arena *a, const struct dibs_e
 /*
  * Calls `on_event` for every event from now on, of this and of all other processes, each once and
  * in order. Delivery is on the calling thread: after each writing operation of this handle, and in
- * dibs_dispatch(). `types` empty means all; seed names such as "claim:expired" are accepted and are
- * then also what the callback sees. The callback may call reading operations; writing ones are
+ * dibs_dispatch(). `types` empty means all; the names claim:expired, claim:orphaned and
+ * claim:released are accepted for task:claim-expired, task:claim-orphaned and task:released, and
+ * are then also what the callback sees. The callback may call reading operations; writing ones are
  * answered DIBS_STORE_BUSY. Returns an id for dibs_unsubscribe in *out.
  */
 typedef void dibs_on_event(void *context, const struct dibs_event *event);

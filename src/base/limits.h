@@ -29,7 +29,7 @@
 #define CLAIM_COUNT_MAX 100  /* tasks in one claim-next */
 #define PAGE_DEFAULT 100
 #define PAGE_MAX 1000
-#define CLAIM_HISTORY_SHOWN 10 /* seed of the session card: the last ten claims */
+#define CLAIM_HISTORY_SHOWN 10 /* on a session card */
 
 #define PRIORITY_MIN 0
 #define PRIORITY_MAX 100

@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * claim_end.c: the one way a lease ends, and what becomes of the task then.
+ *
+ * A claim row is closed exactly once. Whoever ends a claim without its holder asking (deadline,
+ * orphan, cancel, block) leaves `attention` set, so that the session's next heartbeat can tell it;
+ * then the mark is taken off.
+ *
+ * Expiry is not a timer's business: whoever looks first at a lease whose deadline is past ends it.
+ * The sweep and the daemon only make sure that somebody looks.
+ */
+#include "core/core.h"
+
+void dibs__claim_close(struct tx *tx, struct claim_row *c, const char *reason, bool told)
+{
+    c->ended_at = tx->now;
+    c->end_reason = reason;
+    db_exec(tx->db,
+            SQL("UPDATE claim SET ended_at = $2, end_reason = $3, attention = $4 WHERE token = $1"),
+            DB_ARGS(db_i(c->token), db_i(tx->now), db_t(reason), db_i(told ? 0 : 1)));
+}
+
+/* ---- the task after its holder failed it: another attempt, or the end ------------------------ */
+
+static int64_t backoff_ms(struct tx *tx, int64_t attempts)
+{
+    int64_t delay = BACKOFF_FIRST_MS;
+    for (int64_t i = 1; i < attempts && delay < BACKOFF_LAST_MS; i++)
+        delay *= 2;
+    if (delay > BACKOFF_LAST_MS)
+        delay = BACKOFF_LAST_MS;
+    uint32_t chance = 0;
+    const struct dibs_platform *p = tx->d->platform;
+    p->random(p->context, &chance, sizeof chance);
+    /* up to a quarter less, so that tasks that failed together do not all come back together */
+    return delay - (int64_t)(chance % (uint32_t)(delay / 4));
+}
+
+static bool attempts_left(const struct task_row *task)
+{
+    return task->max_attempts == 0 || task->attempts < task->max_attempts;
+}
+
+/* Moves the task on after a lost attempt; returns whether it has failed for good. */
+static bool retry_or_fail(struct tx *tx, struct task_row *task, bool with_backoff, bool permanent)
+{
+    bool over = permanent || !attempts_left(task);
+    /* whoever it was assigned to has had the attempt; now it is for everyone */
+    task->assignee = NULL;
+    task->due_at = !over && with_backoff ? tx->now + backoff_ms(tx, task->attempts) : 0;
+    dibs__task_set_status(tx, task, MOVE_RETRY, over ? DIBS_TASK_FAILED : DIBS_TASK_OPEN);
+    return over;
+}
+
+/* task:failed for good; dependants will wait in vain and are told. */
+static void tell_failed(struct tx *tx, const struct task_row *task, const struct claim_row *c,
+                        const char *error)
+{
+    struct jw *w =
+        dibs__task_event(tx, "task:failed", task, c->session_id, dibs__claim_agent(c), -1);
+    jw_kint(w, "token", c->token);
+    jw_ktext(w, "error", error);
+    jw_kbool(w, "final", true);
+    dibs__event_end(tx);
+    dibs__dependants_tell_failure(tx, task);
+}
+
+/* ---- lapse: expired or orphaned -------------------------------------------------------------- */
+
+static void lapse_review(struct tx *tx, struct claim_row *c, struct task_row *task,
+                         const char *reason)
+{
+    dibs__task_set_status(tx, task, MOVE_REVIEW_END, DIBS_TASK_OFFERED);
+    struct jw *w = dibs__task_event(tx, "task:offered", task, c->session_id, dibs__claim_agent(c),
+                                    dibs__held_ms(tx, c));
+    jw_kint(w, "token", c->token);
+    jw_ktext(w, "reason", reason);
+    jw_ktext_opt(w, "offeredTo", task->offered_to);
+    dibs__event_end(tx);
+}
+
+void dibs__claim_lapse(struct tx *tx, struct claim_row *c, const char *event_type,
+                       const char *reason, int64_t stale_for_ms)
+{
+    struct task_row task = {0};
+    if (!dibs__task_load_key(tx, c->task_key, &task))
+        return;
+    dibs__claim_close(tx, c, reason, false);
+    if (str_eq(c->kind, "review")) {
+        lapse_review(tx, c, &task, reason);
+        return;
+    }
+    bool over = retry_or_fail(tx, &task, false, false);
+    if (over)
+        dibs__task_set_error(tx, task.key, "attempts_exhausted");
+    struct jw *w = dibs__task_event(tx, event_type, &task, c->session_id, dibs__claim_agent(c),
+                                    dibs__held_ms(tx, c));
+    jw_kint(w, "token", c->token);
+    jw_ktext(w, "reason", reason);
+    jw_ktime(w, "claimedAt", c->claimed_at);
+    jw_ktime(w, "expiredAt", c->expires_at);
+    jw_kint(w, "ageMs", dibs__held_ms(tx, c));
+    jw_kint_opt(w, "staleForMs", stale_for_ms);
+    dibs__event_end(tx);
+    if (over)
+        tell_failed(tx, &task, c, "attempts_exhausted");
+}
+
+/* ---- give back ------------------------------------------------------------------------------- */
+
+void dibs__claim_give_back(struct tx *tx, struct claim_row *c, struct task_row *task,
+                           const char *reason, bool told)
+{
+    dibs__claim_close(tx, c, reason, told);
+    if (str_eq(c->kind, "review")) {
+        lapse_review(tx, c, task, reason);
+        return;
+    }
+    if (task->attempts > 0)
+        task->attempts--; /* the attempt was not made */
+    dibs__task_set_status(tx, task, MOVE_GIVE_BACK, dibs__task_home(task));
+    struct jw *w = dibs__task_event(tx, "task:released", task, c->session_id, dibs__claim_agent(c),
+                                    dibs__held_ms(tx, c));
+    jw_kint(w, "token", c->token);
+    jw_ktext(w, "reason", reason);
+    dibs__event_end(tx);
+}
+
+/* ---- complete and fail ----------------------------------------------------------------------- */
+
+void dibs__task_complete(struct tx *tx, const struct report *r)
+{
+    struct task_row *task = r->task;
+    struct claim_row *c = r->claim;
+    if (!c->ended_at)
+        dibs__claim_close(tx, c, "completed", true);
+    dibs__task_set_status(tx, task, MOVE_COMPLETE, DIBS_TASK_COMPLETED);
+    if (r->result)
+        dibs__task_set_result(tx, task->key, r->result);
+    db_exec(tx->db, SQL("UPDATE session SET claims_completed = claims_completed + 1 WHERE id = $1"),
+            DB_ARGS(db_t(c->session_id)));
+    dibs__session_touch(tx, c->session_id);
+    struct jw *w = dibs__task_event(tx, "task:completed", task, c->session_id, dibs__claim_agent(c),
+                                    dibs__held_ms(tx, c));
+    jw_kint(w, "token", c->token);
+    jw_kraw_opt(w, "result", r->result);
+    if (r->late)
+        jw_kbool(w, "late", true);
+    dibs__event_end(tx);
+    dibs__dependants_unblock(tx, task);
+}
+
+void dibs__task_fail(struct tx *tx, const struct report *r)
+{
+    struct task_row *task = r->task;
+    struct claim_row *c = r->claim;
+    const char *error = r->error && *r->error ? r->error : "failed";
+    dibs__claim_close(tx, c, "failed", true);
+    dibs__session_touch(tx, c->session_id);
+    bool over = retry_or_fail(tx, task, true, r->permanent);
+    dibs__task_set_error(tx, task->key, error);
+    if (r->result)
+        dibs__task_set_result(tx, task->key, r->result);
+    struct jw *w = dibs__task_event(tx, "task:failed", task, c->session_id, dibs__claim_agent(c),
+                                    dibs__held_ms(tx, c));
+    jw_kint(w, "token", c->token);
+    jw_ktext(w, "error", error);
+    jw_kraw_opt(w, "result", r->result);
+    jw_kbool(w, "final", over);
+    dibs__event_end(tx);
+    if (over)
+        dibs__dependants_tell_failure(tx, task);
+}
+
+/* ---- looking for leases that have ended ------------------------------------------------------ */
+
+void dibs__cleaned_add(struct tx *tx, struct dibs_cleaned *out, const struct claim_row *c,
+                       const char *task_id, const char *reason, int64_t stale_for_ms)
+{
+    size_t count = (size_t)out->count;
+    struct dibs_cleaned_claim *item = dibs__push(tx, &out->claims, &count, sizeof *item);
+    if (!item)
+        return;
+    *item = (struct dibs_cleaned_claim){.task_id = task_id,
+                                        .resource = c->resource,
+                                        .session_id = c->session_id,
+                                        .token = c->token,
+                                        .claimed_at_ms = c->claimed_at,
+                                        .expires_at_ms = c->expires_at,
+                                        .reason = reason,
+                                        .stale_for_ms = stale_for_ms,
+                                        .held_ms = dibs__held_ms(tx, c)};
+    out->count = (int64_t)count;
+}
+
+static const char *task_id_of(struct tx *tx, const struct claim_row *c)
+{
+    struct task_row task = {0};
+    return dibs__task_load_key(tx, c->task_key, &task) ? task.id : NULL;
+}
+
+int64_t dibs__expire_due(struct tx *tx, int64_t most, struct dibs_cleaned *out)
+{
+    struct claim_row *due = NULL;
+    size_t count = 0;
+    struct db_rows *rows =
+        db_query(tx->db,
+                 SQL("SELECT " CLAIM_COLUMNS " FROM claim c WHERE c.ended_at IS NULL "
+                     "AND c.expires_at <= $1 AND c.kind <> 'lock' ORDER BY c.expires_at LIMIT $2"),
+                 DB_ARGS(db_i(tx->now), db_i(most)));
+    while (db_next(rows)) {
+        struct claim_row *c = dibs__push(tx, &due, &count, sizeof *c);
+        if (c)
+            dibs__claim_row_read(tx, rows, 0, c);
+    }
+    db_done(rows);
+    for (size_t i = 0; i < count && db_ok(tx->db); i++) {
+        dibs__claim_lapse(tx, &due[i], "task:claim-expired", "expired", 0);
+        if (out)
+            dibs__cleaned_add(tx, out, &due[i], task_id_of(tx, &due[i]), "expired", 0);
+    }
+    return (int64_t)count;
+}
+
+void dibs__promote_due(struct tx *tx)
+{
+    db_exec(
+        tx->db,
+        SQL("UPDATE task SET ready = 1, due_at = NULL WHERE due_at IS NOT NULL AND due_at <= $1"),
+        DB_ARGS(db_i(tx->now)));
+}

@@ -1,0 +1,319 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * event.c: the journal. What happened is written in the transaction in which it happened, and read
+ * by everyone.
+ *
+ * Operations open an event, write what changed into its data, and close it; it waits as a draft.
+ * Just before the commit the drafts get consecutive numbers from one counter. Writers take turns,
+ * so numbers become visible in their order: a growing number is a safe cursor, and a reader that
+ * asks for "larger than the last I saw" misses nothing.
+ *
+ *  1. Every change of state has its event in the same transaction; renewals of a lease (heartbeats)
+ *     have none.
+ *  2. Numbers have no gaps, also after pruning (the counter remembers) and after failed
+ *     transactions (drafts have none yet).
+ *  3. `data` holds what changed, enough to rebuild the row from the events alone; verify.c does so.
+ */
+#include "core/core.h"
+
+struct draft {
+    int64_t at;
+    struct event_head head;
+    const char *data;
+};
+
+struct jw *dibs__event_begin(struct tx *tx, const struct event_head *head)
+{
+    dibs *d = tx->d;
+    struct draft *draft =
+        arena_push(d->drafts_arena, (void **)&d->drafts, &d->draft_count, sizeof *draft);
+    buf_reset(&d->draft_json);
+    jw_init(&d->draft_writer, &d->draft_json);
+    jw_object(&d->draft_writer);
+    if (!draft) {
+        db_fail(tx->db, DIBS_OUT_OF_MEMORY, "out of memory");
+        return &d->draft_writer;
+    }
+    /* the draft may outlive the caller's arena (a batch), so it keeps copies */
+    draft->at = tx->now;
+    draft->head = *head;
+    draft->head.project = arena_strdup(d->drafts_arena, head->project);
+    draft->head.session_id = arena_strdup(d->drafts_arena, head->session_id);
+    draft->head.agent = arena_strdup(d->drafts_arena, head->agent);
+    return &d->draft_writer;
+}
+
+void dibs__event_end(struct tx *tx)
+{
+    dibs *d = tx->d;
+    jw_object_end(&d->draft_writer);
+    if (!db_ok(tx->db) || d->draft_count == 0)
+        return;
+    struct draft *draft = &d->drafts[d->draft_count - 1];
+    if (buf_ok(&d->draft_json))
+        draft->data = arena_copy(d->drafts_arena, d->draft_json.data, d->draft_json.len);
+    if (!draft->data)
+        db_fail(tx->db, DIBS_OUT_OF_MEMORY, "out of memory");
+}
+
+void dibs__drafts_cut(dibs *d, size_t count)
+{
+    d->draft_count = count;
+}
+
+dibs_status dibs__events_flush(struct tx *tx)
+{
+    dibs *d = tx->d;
+    int64_t count = (int64_t)d->draft_count;
+    if (count == 0)
+        return dibs__store_status(tx);
+    int64_t last = db_value_int(
+        tx->db, 0,
+        SQL("UPDATE counter SET value = value + $1 WHERE name = 'event' RETURNING value"),
+        DB_ARGS(db_i(count)));
+    for (int64_t i = 0; i < count; i++) {
+        const struct draft *e = &d->drafts[i];
+        struct db_value held = e->head.held_ms < 0 ? db_t(NULL) : db_i(e->head.held_ms);
+        db_exec(tx->db,
+                SQL("INSERT INTO event (number, at, type, project, task_key, session_id, agent, "
+                    "held, data) "
+                    "VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)"),
+                DB_ARGS(db_i(last - count + 1 + i), db_i(e->at), db_t(e->head.type),
+                        db_t(e->head.project), db_i_or_null(e->head.task_key),
+                        db_t(e->head.session_id), db_t(e->head.agent), held, db_t(e->data)));
+    }
+    return dibs__store_status(tx);
+}
+
+/* ---- reading --------------------------------------------------------------------------------- */
+
+/* Names that the cleanup of older systems used for the same things. */
+static const struct {
+    const char *alias, *type;
+} aliases[] = {
+    {"claim:expired", "task:claim-expired"},
+    {"claim:orphaned", "task:claim-orphaned"},
+    {"claim:released", "task:released"},
+};
+
+static const char *canonical_type(const char *name)
+{
+    for (size_t i = 0; i < COUNT_OF(aliases); i++)
+        if (str_eq(aliases[i].alias, name))
+            return aliases[i].type;
+    return name;
+}
+
+static bool type_wanted(struct dibs_strings types, const char *type)
+{
+    for (size_t i = 0; i < types.count; i++)
+        if (str_eq(canonical_type(types.items[i]), type))
+            return true;
+    return types.count == 0;
+}
+
+/* Events of which a sweep writes one per claim, followed by one claims:cleanup with the count. */
+static bool is_sweep_detail(const char *type)
+{
+    return str_eq(type, "task:claim-expired") || str_eq(type, "task:claim-orphaned");
+}
+
+void dibs__event_read(struct tx *tx, struct db_rows *rows, struct dibs_event *out)
+{
+    *out = (struct dibs_event){
+        .number = db_int(rows, 0),
+        .at_ms = db_int(rows, 1),
+        .type = db_text(rows, 2, tx->a),
+        .project = db_text(rows, 3, tx->a),
+        .task_id = db_text(rows, 4, tx->a),
+        .session_id = db_text(rows, 5, tx->a),
+        .data = db_text(rows, 6, tx->a),
+    };
+}
+
+static struct db_rows *select_events(struct tx *tx, const struct dibs_event_filter *in,
+                                     int64_t task_key)
+{
+    if (task_key)
+        return db_query(tx->db,
+                        SQL("SELECT " EVENT_COLUMNS EVENT_FROM
+                            "WHERE e.task_key = $1 AND e.number > $2 ORDER BY e.number"),
+                        DB_ARGS(db_i(task_key), db_i(in->since)));
+    return db_query(tx->db,
+                    SQL("SELECT " EVENT_COLUMNS EVENT_FROM "WHERE e.number > $1 ORDER BY e.number"),
+                    DB_ARGS(db_i(in->since)));
+}
+
+static bool event_wanted(const struct dibs_event_filter *in, struct db_rows *rows)
+{
+    const char *type = db_text_borrowed(rows, 2);
+    if (!type_wanted(in->types, type) || (in->summary && is_sweep_detail(type)))
+        return false;
+    return !in->project || str_eq(in->project, db_text_borrowed(rows, 3));
+}
+
+static dibs_status events_tx(struct tx *tx, const void *input, void *output)
+{
+    const struct dibs_event_filter *in = input;
+    struct dibs_event_list *out = output;
+    struct task_row task = {0};
+    int64_t limit = 0;
+    dibs_status status = dibs__check_limit(tx->err, in->limit, &limit);
+    if (status == DIBS_OK && in->task_id)
+        status = dibs__task_load(tx, in->task_id, &task);
+    if (status == DIBS_OK && in->since < 0)
+        status = error_field(tx->err, "since", "must not be negative");
+    if (status != DIBS_OK)
+        return status;
+    out->last =
+        db_value_int(tx->db, 0, SQL("SELECT value FROM counter WHERE name = 'event'"), DB_NO_ARGS);
+    out->first_kept =
+        db_value_int(tx->db, out->last + 1, SQL("SELECT min(number) FROM event"), DB_NO_ARGS);
+    struct db_rows *rows = select_events(tx, in, task.key);
+    while ((int64_t)out->count < limit && db_next(rows)) {
+        if (!event_wanted(in, rows))
+            continue;
+        struct dibs_event *e = dibs__push(tx, &out->items, &out->count, sizeof *e);
+        if (e)
+            dibs__event_read(tx, rows, e);
+    }
+    db_done(rows);
+    return dibs__store_status(tx);
+}
+
+dibs_status dibs_events(dibs *d, dibs_arena *a, const struct dibs_event_filter *in,
+                        struct dibs_event_list *out, struct dibs_error *err)
+{
+    return dibs__read(d, a, err, events_tx, in, out, sizeof *out);
+}
+
+/* ---- callbacks ------------------------------------------------------------------------------- */
+
+struct subscriber {
+    int64_t id;
+    struct subscriber *next;
+    dibs_on_event *on_event;
+    void *context;
+    dibs_arena *arena; /* home of the copied types */
+    struct dibs_strings types;
+};
+
+static void subscriber_free(struct subscriber *s)
+{
+    if (s)
+        dibs_arena_free(s->arena);
+    mem_free(s);
+}
+
+static bool copy_types(struct subscriber *s, struct dibs_strings types)
+{
+    const char **items = arena_alloc(s->arena, sizeof *items * (types.count + 1));
+    for (size_t i = 0; items && i < types.count; i++)
+        if (!(items[i] = arena_strdup(s->arena, types.items[i])))
+            return false;
+    s->types = (struct dibs_strings){.items = items, .count = types.count};
+    return items != NULL;
+}
+
+static dibs_status last_event(dibs *d, int64_t *out, struct dibs_error *err)
+{
+    dibs_arena *a = dibs_arena_new();
+    struct dibs_event_list page = {0};
+    if (!a)
+        return error_set(err, DIBS_OUT_OF_MEMORY, "out of memory");
+    dibs_status status =
+        dibs_events(d, a, &(struct dibs_event_filter){.since = INT64_MAX, .limit = 1}, &page, err);
+    *out = page.last;
+    dibs_arena_free(a);
+    return status;
+}
+
+dibs_status dibs_subscribe(dibs *d, const struct dibs_subscription *in, int64_t *out,
+                           struct dibs_error *err)
+{
+    if (!in->on_event)
+        return error_field(err, "on_event", "is required");
+    struct subscriber *s = mem_alloc(sizeof *s);
+    if (!s || !(s->arena = dibs_arena_new()) || !copy_types(s, in->types)) {
+        subscriber_free(s);
+        return error_set(err, DIBS_OUT_OF_MEMORY, "out of memory");
+    }
+    if (!d->subscribers) { /* the first one: from now on */
+        dibs_status status = last_event(d, &d->delivered, err);
+        if (status != DIBS_OK) {
+            subscriber_free(s);
+            return status;
+        }
+    }
+    s->id = ++d->subscriber_last_id;
+    s->on_event = in->on_event;
+    s->context = in->context;
+    s->next = d->subscribers;
+    d->subscribers = s;
+    *out = s->id;
+    return DIBS_OK;
+}
+
+void dibs_unsubscribe(dibs *d, int64_t id)
+{
+    for (struct subscriber **link = &d->subscribers; *link; link = &(*link)->next) {
+        if ((*link)->id != id)
+            continue;
+        struct subscriber *gone = *link;
+        *link = gone->next;
+        subscriber_free(gone);
+        return;
+    }
+}
+
+void dibs__subscribers_free(dibs *d)
+{
+    while (d->subscribers)
+        dibs_unsubscribe(d, d->subscribers->id);
+}
+
+/* A subscriber to "claim:expired" sees that name; one to everything sees ours. */
+static void give(struct subscriber *s, const struct dibs_event *event)
+{
+    if (!type_wanted(s->types, event->type))
+        return;
+    struct dibs_event seen = *event;
+    for (size_t i = 0; i < s->types.count; i++)
+        if (str_eq(canonical_type(s->types.items[i]), event->type))
+            seen.type = s->types.items[i];
+    s->on_event(s->context, &seen);
+}
+
+dibs_status dibs_dispatch(dibs *d, struct dibs_error *err)
+{
+    dibs_status status = DIBS_OK;
+    if (!d->subscribers || d->delivering || d->batch || d->depth > 0)
+        return DIBS_OK;
+    dibs_arena *a = dibs_arena_new();
+    if (!a)
+        return error_set(err, DIBS_OUT_OF_MEMORY, "out of memory");
+    d->delivering = true;
+    struct dibs_event_list page = {0};
+    do {
+        dibs_arena_reset(a);
+        struct dibs_event_filter next = {.since = d->delivered, .limit = PAGE_MAX};
+        status = dibs_events(d, a, &next, &page, err);
+        for (size_t i = 0; status == DIBS_OK && i < page.count; i++) {
+            d->delivered = page.items[i].number;
+            for (struct subscriber *s = d->subscribers, *after = NULL; s; s = after) {
+                after = s->next; /* a callback may unsubscribe itself */
+                give(s, &page.items[i]);
+            }
+        }
+    } while (status == DIBS_OK && page.count == PAGE_MAX);
+    d->delivering = false;
+    dibs_arena_free(a);
+    return status;
+}
+
+void dibs__deliver(dibs *d)
+{
+    /* what could not be delivered now is delivered next time: the journal keeps it */
+    struct dibs_error ignored = {0};
+    (void)!dibs_dispatch(d, &ignored);
+}

@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * score.c: what the journal says of each agent, and the totals of all.
+ *
+ * The table `score` holds the journal up to counter score_upto, counted by day, agent and type; the
+ * events after that are counted when somebody asks. So writing costs nothing, asking costs the tail
+ * only, and what is pruned stays counted: the sweep folds the tail in, always before it prunes.
+ */
+#include "core/core.h"
+
+/* Saved counts and the tail, as one table. $1 is score_upto. */
+#define COUNTED                                                                                    \
+    "(SELECT day, agent, type, count, held, last_at FROM score "                                   \
+    " UNION ALL "                                                                                  \
+    " SELECT at / 86400000, coalesce(agent, ''), type, count(*), coalesce(sum(held), 0), max(at) " \
+    "FROM event "                                                                                  \
+    " WHERE number > $1 GROUP BY at / 86400000, coalesce(agent, ''), type) counted "
+
+static int64_t folded_upto(struct tx *tx)
+{
+    return db_value_int(tx->db, 0, SQL("SELECT value FROM counter WHERE name = 'score_upto'"),
+                        DB_NO_ARGS);
+}
+
+void dibs__scores_fold(struct tx *tx)
+{
+    int64_t upto = folded_upto(tx);
+    int64_t last = db_value_int(tx->db, upto, SQL("SELECT max(number) FROM event"), DB_NO_ARGS);
+    if (last <= upto)
+        return;
+    db_exec(
+        tx->db,
+        SQL("INSERT INTO score (day, agent, type, count, held, last_at) "
+            "SELECT at / 86400000, coalesce(agent, ''), type, count(*), coalesce(sum(held), 0), "
+            "max(at) FROM event "
+            "WHERE number > $1 AND number <= $2 GROUP BY at / 86400000, coalesce(agent, ''), type "
+            "ON CONFLICT (day, agent, type) DO UPDATE SET count = score.count + excluded.count, "
+            "held = score.held + excluded.held, last_at = excluded.last_at"),
+        DB_ARGS(db_i(upto), db_i(last)));
+    db_exec(tx->db, SQL("UPDATE counter SET value = $1 WHERE name = 'score_upto'"),
+            DB_ARGS(db_i(last)));
+}
+
+int64_t dibs__score_total(struct tx *tx, const char *type, int64_t *held_ms)
+{
+    int64_t count = 0;
+    struct db_rows *rows =
+        db_query(tx->db, SQL("SELECT sum(count), sum(held) FROM " COUNTED "WHERE type = $2"),
+                 DB_ARGS(db_i(folded_upto(tx)), db_t(type)));
+    if (db_next(rows)) {
+        count = db_int(rows, 0);
+        if (held_ms)
+            *held_ms += db_int(rows, 1);
+    }
+    db_done(rows);
+    return count;
+}
+
+int64_t dibs__score_day(struct tx *tx, const char *type, int64_t day)
+{
+    return db_value_int(tx->db, 0,
+                        SQL("SELECT sum(count) FROM " COUNTED "WHERE type = $2 AND day = $3"),
+                        DB_ARGS(db_i(folded_upto(tx)), db_t(type), db_i(day)));
+}
+
+/* ---- the list -------------------------------------------------------------------------------- */
+
+static int64_t *column_for(struct dibs_score *s, const char *type)
+{
+    const struct {
+        const char *type;
+        int64_t *column;
+    } columns[] = {
+        {"task:claimed", &s->claimed},         {"task:completed", &s->completed},
+        {"task:failed", &s->failed},           {"task:claim-expired", &s->expired},
+        {"task:claim-orphaned", &s->orphaned}, {"task:released", &s->released},
+        {"task:claim-refused", &s->refused},   {"task:late-result", &s->late_results},
+    };
+    for (size_t i = 0; i < COUNT_OF(columns); i++)
+        if (str_eq(columns[i].type, type))
+            return columns[i].column;
+    return NULL;
+}
+
+static int by_completed(const void *left, const void *right)
+{
+    const struct dibs_score *a = left, *b = right;
+    if (a->completed != b->completed)
+        return a->completed > b->completed ? -1 : 1;
+    return strcmp(a->agent, b->agent);
+}
+
+static dibs_status scores_tx(struct tx *tx, const void *input, void *output)
+{
+    struct dibs_score_list *out = output;
+    (void)input;
+    struct db_rows *rows =
+        db_query(tx->db,
+                 SQL("SELECT agent, type, sum(count), sum(held), max(last_at) FROM " COUNTED
+                     "WHERE agent <> '' GROUP BY agent, type ORDER BY agent, type"),
+                 DB_ARGS(db_i(folded_upto(tx))));
+    struct dibs_score *s = NULL;
+    while (db_next(rows)) {
+        const char *agent = db_text_borrowed(rows, 0), *type = db_text_borrowed(rows, 1);
+        struct dibs_score probe = {0};
+        if (!column_for(&probe, type))
+            continue;
+        if (!s || !str_eq(s->agent, agent)) {
+            s = dibs__push(tx, &out->items, &out->count, sizeof *s);
+            if (!s)
+                break;
+            s->agent = db_text(rows, 0, tx->a);
+        }
+        *column_for(s, type) = db_int(rows, 2);
+        if (str_eq(type, "task:completed") && db_int(rows, 2) > 0)
+            s->average_ms = db_int(rows, 3) / db_int(rows, 2);
+        if (db_int(rows, 4) > s->last_active_ms)
+            s->last_active_ms = db_int(rows, 4);
+    }
+    db_done(rows);
+    if (out->count > 1)
+        qsort(out->items, out->count, sizeof *out->items, by_completed);
+    return dibs__store_status(tx);
+}
+
+dibs_status dibs_scores(dibs *d, dibs_arena *a, struct dibs_score_list *out, struct dibs_error *err)
+{
+    return dibs__read(d, a, err, scores_tx, NULL, out, sizeof *out);
+}

@@ -1,0 +1,282 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * session_life.c: a session's heartbeat, its coming back, its end.
+ *
+ * One heartbeat renews everything the session holds and tells what changed since the last: claims
+ * it lost, tasks that were cancelled under its hands. Each is told once (claim.attention). A
+ * session that was silent too long and comes back may resume what it lost, if nobody has taken it
+ * since.
+ */
+#include "core/core.h"
+
+/* How far back resume looks: more claims than anybody holds at once. */
+#define RESUME_LOOK_BACK 200
+
+struct claims {
+    struct claim_row *items;
+    size_t count;
+};
+
+static void load_attention(struct tx *tx, const char *session_id, struct claims *out)
+{
+    struct db_rows *rows =
+        db_query(tx->db,
+                 SQL("SELECT " CLAIM_COLUMNS
+                     " FROM claim c WHERE c.session_id = $1 AND c.attention = 1 ORDER BY c.token"),
+                 DB_ARGS(db_t(session_id)));
+    while (db_next(rows)) {
+        struct claim_row *c = dibs__push(tx, &out->items, &out->count, sizeof *c);
+        if (c)
+            dibs__claim_row_read(tx, rows, 0, c);
+    }
+    db_done(rows);
+}
+
+static const char *task_id_of(struct tx *tx, const struct claim_row *c)
+{
+    struct task_row task = {0};
+    return c->task_key && dibs__task_load_key(tx, c->task_key, &task) ? task.id : NULL;
+}
+
+static void add_claim(struct tx *tx, struct dibs_claim_list *list, const struct claim_row *c)
+{
+    struct dibs_claim *claim = dibs__push(tx, &list->items, &list->count, sizeof *claim);
+    if (claim)
+        dibs__claim_full(tx, c, task_id_of(tx, c), claim);
+}
+
+/* Ends the lease if its deadline is past; renewing it would be taking back what may be somebody
+ * else's by now. */
+static void renew_or_end(struct tx *tx, struct claim_row *c)
+{
+    if (c->ended_at)
+        return;
+    if (!dibs__claim_is_past(tx, c))
+        dibs__claim_extend(tx, c, tx->now + c->ttl);
+    else if (c->resource)
+        dibs__lock_end(tx, c, "expired", "lock:expired", false);
+    else
+        dibs__claim_lapse(tx, c, "task:claim-expired", "expired", 0);
+}
+
+static void tell(struct tx *tx, const struct claim_row *c, struct dibs_session_news *news,
+                 size_t *cancelled, const char ***cancelled_ids)
+{
+    if (!c->ended_at) {
+        add_claim(tx, &news->renewed, c);
+        return;
+    }
+    if (str_eq(c->end_reason, "cancelled")) {
+        const char **id = dibs__push(tx, cancelled_ids, cancelled, sizeof *id);
+        if (id)
+            *id = task_id_of(tx, c);
+    }
+    add_claim(tx, &news->lost, c);
+    db_exec(tx->db, SQL("UPDATE claim SET attention = 0 WHERE token = $1"),
+            DB_ARGS(db_i(c->token)));
+}
+
+static dibs_status heartbeat_tx(struct tx *tx, const void *input, void *output)
+{
+    struct dibs_session_news *news = output;
+    struct session_row session = {0};
+    struct claims claims = {0};
+    dibs_status status = dibs__session_load(tx, input, &session);
+    if (status != DIBS_OK)
+        return status;
+    dibs__session_touch(tx, session.id);
+    load_attention(tx, session.id, &claims);
+    const char **cancelled_ids = NULL;
+    size_t cancelled = 0;
+    for (size_t i = 0; i < claims.count && db_ok(tx->db); i++) {
+        renew_or_end(tx, &claims.items[i]);
+        tell(tx, &claims.items[i], news, &cancelled, &cancelled_ids);
+    }
+    news->cancel_requested = (struct dibs_strings){.items = cancelled_ids, .count = cancelled};
+    status = dibs__store_status(tx);
+    return status == DIBS_OK ? dibs__session_read(tx, session.id, false, &news->session) : status;
+}
+
+dibs_status dibs_session_heartbeat(dibs *d, dibs_arena *a, const char *session_id,
+                                   struct dibs_session_news *out, struct dibs_error *err)
+{
+    return dibs__write(d, a, err, heartbeat_tx, session_id, out, sizeof *out);
+}
+
+/* ---- resume ---------------------------------------------------------------------------------- */
+
+static bool was_lost(const struct claim_row *c)
+{
+    static const char *const reasons[] = {"expired", "session_missing", "session_stale",
+                                          "process_dead", "session_ended"};
+    for (size_t i = 0; i < COUNT_OF(reasons); i++)
+        if (str_eq(c->kind, "task") && str_eq(c->end_reason, reasons[i]))
+            return true;
+    return false;
+}
+
+/* Takes the task again unless somebody has taken or finished it since. */
+static void resume_one(struct tx *tx, struct session_row *session, const struct claim_row *lost,
+                       struct dibs_resumed *out)
+{
+    struct task_row task = {0};
+    struct claim_row claim = {0};
+    if (!dibs__task_load_key(tx, lost->task_key, &task))
+        return;
+    bool untouched = task.last_token == lost->token && task.status == DIBS_TASK_OPEN &&
+                     task.generation == lost->generation;
+    if (!untouched) {
+        add_claim(tx, &out->gone, lost);
+        return;
+    }
+    task.due_at = 0;
+    struct claim_grant grant = {.session = session,
+                                .kind = "task",
+                                .task = &task,
+                                .ttl_ms = lost->ttl,
+                                .agent_type = lost->agent_type,
+                                .metadata = lost->metadata};
+    dibs__claim_grant(tx, &grant, &claim);
+    session->last_token = claim.token;
+    struct dibs_granted *item = dibs__push(tx, &out->taken.items, &out->taken.count, sizeof *item);
+    if (!item)
+        return;
+    dibs__task_full(tx, &task, &item->task);
+    dibs__claim_full(tx, &claim, task.id, &item->claim);
+}
+
+/* A task that the session lost twice is looked at once, by its newest claim. */
+static bool seen_before(const struct claims *seen, int64_t task_key)
+{
+    for (size_t i = 0; i < seen->count; i++)
+        if (seen->items[i].task_key == task_key)
+            return true;
+    return false;
+}
+
+static dibs_status resume_tx(struct tx *tx, const void *input, void *output)
+{
+    struct session_row session = {0};
+    struct claims lost = {0}, seen = {0};
+    dibs_status status = dibs__session_load(tx, input, &session);
+    if (status != DIBS_OK)
+        return status;
+    /* what is past its deadline is lost too, though nobody has looked */
+    dibs__expire_due(tx, SWEEP_BATCH_MAX, NULL);
+    struct claim_row c = {0};
+    int64_t token = session.last_token;
+    for (int i = 0; token && i < RESUME_LOOK_BACK && dibs__claim_load(tx, token, &c);
+         i++, token = c.before_in_session) {
+        bool first = !seen_before(&seen, c.task_key);
+        struct claim_row *note = dibs__push(tx, &seen.items, &seen.count, sizeof *note);
+        struct claim_row *item =
+            first && was_lost(&c) ? dibs__push(tx, &lost.items, &lost.count, sizeof *item) : NULL;
+        if (note)
+            *note = c;
+        if (item)
+            *item = c;
+    }
+    for (size_t i = 0; i < lost.count && db_ok(tx->db); i++)
+        resume_one(tx, &session, &lost.items[i], output);
+    db_exec(tx->db,
+            SQL("UPDATE claim SET attention = 0 WHERE session_id = $1 AND attention = 1 AND "
+                "ended_at IS NOT NULL"),
+            DB_ARGS(db_t(session.id)));
+    dibs__session_touch(tx, session.id);
+    return dibs__store_status(tx);
+}
+
+dibs_status dibs_session_resume(dibs *d, dibs_arena *a, const char *session_id,
+                                struct dibs_resumed *out, struct dibs_error *err)
+{
+    return dibs__write(d, a, err, resume_tx, session_id, out, sizeof *out);
+}
+
+/* ---- the end, and release of what a session holds -------------------------------------------- */
+
+static void release_claims(struct tx *tx, const char *session_id, const char *reason,
+                           struct dibs_cleaned *out)
+{
+    struct claims claims = {0};
+    load_attention(tx, session_id, &claims);
+    for (size_t i = 0; i < claims.count && db_ok(tx->db); i++) {
+        struct claim_row *c = &claims.items[i];
+        struct task_row task = {0};
+        if (c->ended_at || c->resource || !dibs__task_load_key(tx, c->task_key, &task))
+            continue;
+        if (dibs__claim_is_past(tx, c))
+            dibs__claim_lapse(tx, c, "task:claim-expired", "expired", 0);
+        else
+            dibs__claim_give_back(tx, c, &task, reason, true);
+        dibs__cleaned_add(tx, out, c, task.id, c->end_reason, 0);
+    }
+    out->session_id = session_id;
+    out->reason = reason;
+    struct event_head head = {
+        .type = "claims:session_cleanup", .session_id = session_id, .held_ms = -1};
+    struct jw *w = dibs__event_begin(tx, &head);
+    jw_ktext(w, "sessionId", session_id);
+    jw_ktext(w, "reason", reason);
+    jw_kint(w, "count", out->count);
+    dibs__event_end(tx);
+}
+
+static dibs_status deregister_tx(struct tx *tx, const void *input, void *output)
+{
+    struct session_row session = {0};
+    struct dibs_cleaned cleaned = {0};
+    dibs_status status = dibs__session_load(tx, input, &session);
+    if (status != DIBS_OK)
+        return status;
+    release_claims(tx, session.id, "session_deregistered", &cleaned);
+    int64_t locks = dibs__locks_release_session(tx, session.id, "session_deregistered");
+    dibs__session_end(tx, session.id, "session_deregistered");
+    struct event_head head = {.type = "session:deregistered",
+                              .project = session.project,
+                              .session_id = session.id,
+                              .held_ms = -1};
+    struct jw *w = dibs__event_begin(tx, &head);
+    jw_ktext(w, "sessionId", session.id);
+    jw_ktext(w, "reason", "session_deregistered");
+    jw_kint(w, "claimsReleased", cleaned.count);
+    jw_kint(w, "locksReleased", locks);
+    dibs__event_end(tx);
+    *(struct dibs_deregistered *)output = (struct dibs_deregistered){
+        .session_id = session.id, .claims_released = cleaned.count, .locks_released = locks};
+    return dibs__store_status(tx);
+}
+
+dibs_status dibs_session_deregister(dibs *d, dibs_arena *a, const char *session_id,
+                                    struct dibs_deregistered *out, struct dibs_error *err)
+{
+    return dibs__write(d, a, err, deregister_tx, session_id, out, sizeof *out);
+}
+
+struct release_claims {
+    const char *session_id, *reason;
+};
+
+static dibs_status release_claims_tx(struct tx *tx, const void *input, void *output)
+{
+    const struct release_claims *in = input;
+    const char *reason = in->reason && *in->reason ? in->reason : "session_ended";
+    dibs_status status = dibs__check_id(tx->err, "sessionId", in->session_id);
+    if (status == DIBS_OK)
+        status = dibs__check_text(tx->err, "reason", reason, WORD_BYTES_MAX);
+    if (status != DIBS_OK)
+        return status;
+    release_claims(tx, arena_strdup(tx->a, in->session_id), arena_strdup(tx->a, reason), output);
+    return dibs__store_status(tx);
+}
+
+dibs_status dibs_release_session_claims(dibs *d, dibs_arena *a, const char *session_id,
+                                        const char *reason, struct dibs_cleaned *out,
+                                        struct dibs_error *err)
+{
+    struct release_claims in = {.session_id = session_id, .reason = reason};
+    if (!d) {
+        *out = (struct dibs_cleaned){.session_id = session_id};
+        return DIBS_OK;
+    }
+    return dibs__write(d, a, err, release_claims_tx, &in, out, sizeof *out);
+}

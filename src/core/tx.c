@@ -1,0 +1,263 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * tx.c: how an operation runs.
+ *
+ * One operation = one transaction. Alone it gets its own; inside dibs_batch_begin or dibs_once it
+ * is a savepoint of the one that is open, so that a refusal undoes only itself. Events are
+ * collected while the operation runs and get their numbers last, just before the commit.
+ *
+ *  1. Nothing is answered DIBS_OK before the commit has returned (in a batch: before
+ *     dibs_batch_commit).
+ *  2. A refusal leaves no trace, unless the operation set tx->keep (a refused claim is journalled,
+ *     a late result is kept).
+ *  3. The caller's `out` is written only on success.
+ */
+#include "core/core.h"
+
+dibs_status dibs__refuse(struct tx *tx, dibs_status code, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    char text[sizeof tx->err->message];
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    return error_set(tx->err, code, "%s", text);
+}
+
+dibs_status dibs__store_status(struct tx *tx)
+{
+    return db_ok(tx->db) ? DIBS_OK : db_error(tx->db, tx->err);
+}
+
+void *dibs__alloc(struct tx *tx, size_t bytes)
+{
+    void *block = arena_alloc(tx->a, bytes ? bytes : 1);
+    if (!block)
+        db_fail(tx->db, DIBS_OUT_OF_MEMORY, "out of memory");
+    return block;
+}
+
+void *dibs__push(struct tx *tx, void *items, size_t *count, size_t element_bytes)
+{
+    void *element = arena_push(tx->a, items, count, element_bytes);
+    if (!element)
+        db_fail(tx->db, DIBS_OUT_OF_MEMORY, "out of memory");
+    return element;
+}
+
+/* ---- counters -------------------------------------------------------------------------------- */
+
+int64_t dibs__counter_next(struct tx *tx, const char *name)
+{
+    return db_value_int(tx->db, 0,
+                        SQL("UPDATE counter SET value = value + 1 WHERE name = $1 RETURNING value"),
+                        DB_ARGS(db_t(name)));
+}
+
+/* Tokens carry the store's epoch in their high bits: it is raised in every copy (dibs_backup), so
+ * that a store started from a copy never repeats a token that the original gave out later. 2^40
+ * claims per epoch; the whole stays below 2^53, which every JSON reader can hold. */
+#define TOKEN_EPOCH_SHIFT 40
+
+int64_t dibs__next_token(struct tx *tx)
+{
+    dibs *d = tx->d;
+    if (d->token_last < 0) {
+        int64_t epoch = db_value_int(
+            tx->db, 0, SQL("SELECT value FROM counter WHERE name = 'token_epoch'"), DB_NO_ARGS);
+        int64_t last = db_value_int(
+            tx->db, 0, SQL("SELECT value FROM counter WHERE name = 'token'"), DB_NO_ARGS);
+        int64_t floor = epoch << TOKEN_EPOCH_SHIFT;
+        d->token_last = last > floor ? last : floor;
+    }
+    d->token_used = true;
+    return ++d->token_last;
+}
+
+/* Counters are written once per transaction; gaps after a rolled back operation do no harm. */
+static void save_counters(struct tx *tx)
+{
+    if (tx->d->token_used)
+        db_exec(tx->db, SQL("UPDATE counter SET value = $1 WHERE name = 'token'"),
+                DB_ARGS(db_i(tx->d->token_last)));
+}
+
+/* ---- transactions ---------------------------------------------------------------------------- */
+
+static void forget_transaction(dibs *d)
+{
+    d->writing = false;
+    d->token_last = -1;
+    d->token_used = false;
+    d->drafts = NULL;
+    d->draft_count = 0;
+    dibs_arena_reset(d->drafts_arena);
+}
+
+static dibs_status transaction_begin(struct tx *tx, enum db_mode mode)
+{
+    forget_transaction(tx->d);
+    if (!db_begin(tx->db, mode))
+        return db_error(tx->db, tx->err);
+    dibs_status status = dibs__clock_begin(tx, mode == DB_WRITE);
+    if (status != DIBS_OK) {
+        db_rollback(tx->db);
+        return status;
+    }
+    tx->d->writing = mode == DB_WRITE;
+    return DIBS_OK;
+}
+
+static dibs_status transaction_commit(struct tx *tx)
+{
+    dibs_status status = DIBS_OK;
+    if (tx->d->writing) {
+        save_counters(tx);
+        status = dibs__events_flush(tx);
+    }
+    if (status == DIBS_OK && !db_commit(tx->db))
+        status = db_error(tx->db, tx->err);
+    else if (status != DIBS_OK)
+        db_rollback(tx->db);
+    forget_transaction(tx->d);
+    return status;
+}
+
+static void transaction_cancel(struct tx *tx)
+{
+    db_rollback(tx->db);
+    forget_transaction(tx->d);
+}
+
+/* Runs the work itself; store failures win over whatever the work made of empty results. */
+static dibs_status run_work(struct tx *tx, tx_work *work, const void *in, void *out)
+{
+    tx->now = dibs__clock_now(tx->d);
+    tx->keep = false;
+    tx->d->depth++;
+    dibs_status status = work(tx, in, out);
+    tx->d->depth--;
+    dibs_status store = dibs__store_status(tx);
+    return store != DIBS_OK ? store : status;
+}
+
+static bool must_undo(const struct tx *tx, dibs_status status)
+{
+    return status != DIBS_OK && (!tx->keep || dibs_status_is_failure(status));
+}
+
+/* Inside an open transaction: a savepoint, so that the neighbours are not harmed. */
+static dibs_status run_nested(struct tx *tx, tx_work *work, const void *in, void *out)
+{
+    size_t mark = tx->d->draft_count;
+    if (!tx->d->writing)
+        return run_work(tx, work, in, out); /* readers have nothing to undo */
+    if (!db_savepoint(tx->db))
+        return db_error(tx->db, tx->err);
+    dibs_status status = run_work(tx, work, in, out);
+    if (must_undo(tx, status)) {
+        db_rollback_to(tx->db);
+        dibs__drafts_cut(tx->d, mark);
+        return status;
+    }
+    tx->d->nested_done += status == DIBS_OK;
+    tx->d->nested_kept += status != DIBS_OK;
+    if (!db_release(tx->db))
+        return db_error(tx->db, tx->err);
+    return status;
+}
+
+static dibs_status run_alone(struct tx *tx, enum db_mode mode, tx_work *work, const void *in,
+                             void *out)
+{
+    dibs_status status = transaction_begin(tx, mode);
+    if (status != DIBS_OK)
+        return status;
+    status = run_work(tx, work, in, out);
+    if (must_undo(tx, status)) {
+        transaction_cancel(tx);
+        return status;
+    }
+    dibs_status committed = transaction_commit(tx);
+    return committed != DIBS_OK ? committed : status;
+}
+
+static bool in_transaction(const dibs *d)
+{
+    return d->batch || d->depth > 0;
+}
+
+static dibs_status run(dibs *d, dibs_arena *a, struct dibs_error *err, enum db_mode mode,
+                       tx_work *work, const void *in, void *out, size_t out_bytes)
+{
+    struct dibs_error unheard = {0};
+    struct tx tx = {.d = d, .db = d->db, .a = a, .err = err ? err : &unheard};
+    *tx.err = (struct dibs_error){0};
+    void *result = out_bytes ? arena_alloc(a, out_bytes) : NULL;
+    if (out_bytes && !result)
+        return error_set(err, DIBS_OUT_OF_MEMORY, "out of memory");
+    bool alone = !in_transaction(d);
+    dibs_status status =
+        alone ? run_alone(&tx, mode, work, in, result) : run_nested(&tx, work, in, result);
+    if (status == DIBS_OK && out_bytes)
+        memcpy(out, result, out_bytes);
+    if (alone && mode == DB_WRITE) {
+        dibs__deliver(d);
+        bool ran = false;
+        struct dibs_error ignored = {0};
+        if (d->settings.auto_cleanup && !dibs_status_is_failure(status) && !d->maintaining)
+            (void)!dibs_maintain(d, &ran, &ignored);
+    }
+    return status;
+}
+
+dibs_status dibs__write(dibs *d, dibs_arena *a, struct dibs_error *err, tx_work *work,
+                        const void *in, void *out, size_t out_bytes)
+{
+    if (d->delivering)
+        return error_set(err, DIBS_STORE_BUSY,
+                         "an event callback cannot write; note the event and write later");
+    return run(d, a, err, DB_WRITE, work, in, out, out_bytes);
+}
+
+dibs_status dibs__read(dibs *d, dibs_arena *a, struct dibs_error *err, tx_work *work,
+                       const void *in, void *out, size_t out_bytes)
+{
+    return run(d, a, err, DB_READ, work, in, out, out_bytes);
+}
+
+/* ---- batches --------------------------------------------------------------------------------- */
+
+dibs_status dibs_batch_begin(dibs *d, struct dibs_error *err)
+{
+    struct dibs_error unheard = {0};
+    struct tx tx = {.d = d, .db = d->db, .a = d->drafts_arena, .err = err ? err : &unheard};
+    if (in_transaction(d))
+        return error_set(err, DIBS_STORE_BUSY, "a transaction is already open on this handle");
+    dibs_status status = transaction_begin(&tx, DB_WRITE);
+    d->batch = status == DIBS_OK;
+    return status;
+}
+
+dibs_status dibs_batch_commit(dibs *d, struct dibs_error *err)
+{
+    struct dibs_error unheard = {0};
+    struct tx tx = {.d = d, .db = d->db, .a = d->drafts_arena, .err = err ? err : &unheard};
+    if (!d->batch)
+        return error_set(err, DIBS_STORE_BUSY, "no batch is open on this handle");
+    d->batch = false;
+    tx.now = dibs__clock_now(d);
+    dibs_status status = transaction_commit(&tx);
+    if (status == DIBS_OK)
+        dibs__deliver(d);
+    return status;
+}
+
+void dibs_batch_cancel(dibs *d)
+{
+    struct tx tx = {.d = d, .db = d->db};
+    if (!d || !d->batch)
+        return;
+    d->batch = false;
+    transaction_cancel(&tx);
+}
