@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * api.h: the operations as a pure function from request to answer, JSON in and JSON out.
+ *
+ * The room `api` owns the words of the protocol: paths, fields, shapes of answers. It must never
+ * know a socket, and it decides nothing about tasks: each api_* function gets its input decoded,
+ * calls the library and encodes. The command line without a daemon, the HTTP server and the tests
+ * all come through api_call(). Start reading at ops.def, then api.c.
+ */
+#ifndef DIBS_API_H
+#define DIBS_API_H
+
+#include "base/base.h"
+#include "base/buf.h"
+
+enum api_scope { API_READER, API_WORKER, API_ADMIN };
+enum api_access { API_READS, API_WRITES };
+
+struct api_request {
+    const char *method;
+    const char *path;  /* "/api/tasks/7/claim", percent-encoded, without the query */
+    const char *query; /* "status=open&limit=5", percent-encoded; NULL or "" when there is none */
+    const char *body;  /* JSON; NULL or empty when there is none */
+    size_t body_bytes;
+    const char *idempotency_key; /* NULL: none */
+};
+
+struct api_response {
+    int http;           /* 200, 409 ... */
+    dibs_status status; /* DIBS_OK, or the refusal that the body names */
+    struct buf body;    /* one JSON object; initialised by api_call, released by the caller */
+};
+
+/*
+ * Answers one request. Always fills in *out: a refusal is an answer too. `a` is used for what the
+ * answer is made of and may be reset afterwards. When there is no memory even for a refusal, the
+ * body is empty.
+ */
+void api_call(dibs *d, dibs_arena *a, const struct api_request *in, struct api_response *out);
+
+/* One row of ops.def. */
+struct api_operation {
+    const char *name, *method, *path;
+    enum api_scope scope;
+    enum api_access access;
+    const char *since, *summary;
+};
+const struct api_operation *api_operations(size_t *count);
+/* The operation that a request would reach; NULL when there is none. */
+const struct api_operation *api_find(const char *method, const char *path);
+
+#endif
