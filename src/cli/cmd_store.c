@@ -1,0 +1,306 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * cmd_store.c: dibs init, config, doctor, backup: the care of the data itself.
+ *
+ * These need the store in this process, not the API. Their answers have the same form as the API's:
+ * with --json, an object with "success".
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "cli.h"
+
+#include "base/str.h"
+
+/* ---- init ------------------------------------------------------------------------------------ */
+
+/* init_dir: the data folder to make. NULL: refused and shown. */
+static const char *init_dir(struct cli *cli)
+{
+    const char *dir = args_text(&cli->args, "data"), *from_env = getenv("DIBS_DATA");
+    const char *word = cli->args.word_count > 0 ? cli->args.words[0] : NULL;
+
+    if (word != NULL && dir != NULL) {
+        cli->exit = cli_usage(cli, "either --data '%s' or '%s', not both", dir, word);
+        return NULL;
+    }
+    if (dir != NULL)
+        return dir;
+    if (word != NULL)
+        return must_printf(cli->arena, "%s/.dibs", word);
+    return from_env != NULL && from_env[0] != '\0' ? from_env : ".dibs";
+}
+
+/* keep_out_of_git: data are not source; a .gitignore inside the folder says so without touching
+ * anybody's file. */
+static void keep_out_of_git(struct cli *cli, const char *dir)
+{
+    int fd = open(must_printf(cli->arena, "%s/.gitignore", dir),
+                  O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+
+    if (fd < 0)
+        return;
+    if (write(fd, "*\n", 2) != 2)
+        cli_hint(cli, "dibs: cannot write '%s/.gitignore': %s", dir, strerror(errno));
+    close(fd);
+}
+
+/* open_or_make: opens the store in dir, or makes it; *made tells which. */
+static dibs_status open_or_make(struct cli *cli, const char *dir, bool *made,
+                                struct dibs_error *err)
+{
+    struct dibs_options options = {.data_dir = dir};
+    dibs *store = NULL;
+    dibs_status status = dibs_open(&options, &store, err);
+
+    if (status == DIBS_STORE_NOT_FOUND) {
+        const char *word = cli->args.word_count > 0 ? cli->args.words[0] : NULL;
+        if (word != NULL && mkdir(word, 0777) != 0 && errno != EEXIST)
+            return error_set(err, DIBS_STORE_UNAVAILABLE, "cannot make the folder '%s': %s", word,
+                             strerror(errno));
+        options.create = true;
+        status = dibs_open(&options, &store, err);
+        *made = status == DIBS_OK;
+    }
+    dibs_close(store);
+    return status;
+}
+
+static int init(struct cli *cli)
+{
+    const char *dir = init_dir(cli);
+    char full[PATH_MAX] = "";
+    struct dibs_error err = {0};
+    struct buf b;
+    struct jw w;
+    bool made = false;
+
+    if (dir == NULL)
+        return cli->exit;
+    if (open_or_make(cli, dir, &made, &err) != DIBS_OK)
+        return cli_error(cli, &err);
+    if (made)
+        keep_out_of_git(cli, dir);
+    if (realpath(dir, full) == NULL)
+        str_fit(full, sizeof full, dir);
+    if (!cli->json) {
+        printf("%s %s\n", made ? "made" : "already there:", out_safe(cli->arena, full));
+        return 0;
+    }
+    buf_init(&b, ANSWER_BYTES_MAX);
+    jw_init(&w, &b);
+    jw_object(&w);
+    jw_kbool(&w, "success", true);
+    jw_ktext(&w, "dataDir", full);
+    jw_kbool(&w, "created", made);
+    jw_object_end(&w);
+    printf("%s\n", must_buf(&b));
+    buf_release(&b);
+    return 0;
+}
+
+/* ---- config ---------------------------------------------------------------------------------- */
+
+static const char *setting_text(dibs_arena *a, const struct dibs_setting *s, int64_t value)
+{
+    char text[32] = "";
+
+    if (!s->is_duration)
+        return must_printf(a, "%" PRId64, value);
+    str_from_duration_ms(value, text);
+    return must_printf(a, "%s", text);
+}
+
+static void config_json(const struct cli *cli, const struct dibs_setting_list *list)
+{
+    struct buf b;
+    struct jw w;
+
+    buf_init(&b, ANSWER_BYTES_MAX);
+    jw_init(&w, &b);
+    jw_object(&w);
+    jw_kbool(&w, "success", true);
+    jw_ktext(&w, "dataDir", client_data_dir(cli->client));
+    jw_karray(&w, "settings");
+    for (size_t i = 0; i < list->count; i++) {
+        jw_object(&w);
+        jw_ktext(&w, "name", list->items[i].name);
+        jw_kint(&w, list->items[i].is_duration ? "valueMs" : "value", list->items[i].value);
+        jw_kint(&w, list->items[i].is_duration ? "defaultMs" : "default", list->items[i].standard);
+        jw_ktext(&w, "origin", list->items[i].origin);
+        jw_ktext(&w, "environment", list->items[i].environment);
+        jw_object_end(&w);
+    }
+    jw_array_end(&w);
+    jw_object_end(&w);
+    printf("%s\n", must_buf(&b));
+    buf_release(&b);
+}
+
+static const struct column config_columns[] = {
+    {"SETTING", false, false},     {"VALUE", true, false},   {"FROM", false, false},
+    {"ENVIRONMENT", false, false}, {"MEANING", false, true},
+};
+
+static int config(struct cli *cli)
+{
+    struct dibs_setting_list list = {0};
+    struct dibs_error err = {0};
+    struct table t;
+
+    if (!cli_open(cli))
+        return cli->exit;
+    if (dibs_settings_list(client_store(cli->client), cli->arena, &list, &err) != DIBS_OK)
+        return cli_error(cli, &err);
+    if (cli->json) {
+        config_json(cli, &list);
+        return 0;
+    }
+    printf("data in %s\n\n", out_safe(cli->arena, client_data_dir(cli->client)));
+    table_init(&t, cli->arena, config_columns, COUNT_OF(config_columns));
+    for (size_t i = 0; i < list.count; i++) {
+        const struct dibs_setting *s = &list.items[i];
+        table_cell(&t, CYAN, s->name);
+        table_cell(&t, PLAIN, setting_text(cli->arena, s, s->value));
+        table_cell(&t, str_eq(s->origin, "default") ? DIM : YELLOW, s->origin);
+        table_cell(&t, DIM, s->environment);
+        table_cell(&t, DIM, s->summary);
+    }
+    table_print(&t, &cli->out);
+    return 0;
+}
+
+/* ---- doctor ---------------------------------------------------------------------------------- */
+
+static const struct cli_option doctor_options[] = {
+    OPT("deep", 0, FLAG, NULL, NULL, "read every page and compare the journal with the tables"),
+    {0},
+};
+
+static const char *const level_words[] = {"fine", "warning", "bad"};
+
+static void findings_json(const struct dibs_diagnosis *d, bool good)
+{
+    struct buf b;
+    struct jw w;
+
+    buf_init(&b, ANSWER_BYTES_MAX);
+    jw_init(&w, &b);
+    jw_object(&w);
+    jw_kbool(&w, "success", good);
+    if (!good)
+        jw_ktext(&w, "message", "the doctor found something bad");
+    jw_karray(&w, "findings");
+    for (size_t i = 0; i < d->count; i++) {
+        jw_object(&w);
+        jw_ktext(&w, "level", level_words[d->items[i].level]);
+        jw_ktext(&w, "subject", d->items[i].subject);
+        jw_ktext(&w, "text", d->items[i].text);
+        jw_object_end(&w);
+    }
+    jw_array_end(&w);
+    jw_object_end(&w);
+    printf("%s\n", must_buf(&b));
+    buf_release(&b);
+}
+
+static int print_findings(struct cli *cli, const struct dibs_diagnosis *d)
+{
+    bool good = true;
+
+    for (size_t i = 0; i < d->count; i++)
+        good = good && d->items[i].level != DIBS_BAD;
+    if (cli->json) {
+        findings_json(d, good);
+        return good ? 0 : EXIT_BAD;
+    }
+    for (size_t i = 0; i < d->count; i++) {
+        const char *word = level_words[d->items[i].level];
+        out_colour(&cli->out, status_colour(word), must_printf(cli->arena, "%-8s", word));
+        printf("%-12s %s\n", out_safe(cli->arena, d->items[i].subject),
+               out_safe(cli->arena, d->items[i].text));
+    }
+    return good ? 0 : EXIT_BAD;
+}
+
+/* what_to_do: about a store that cannot be opened. */
+static const char *what_to_do(dibs_status status)
+{
+    switch (status) {
+    case DIBS_STORE_CORRUPT:
+        return "the file was left as it is: move it away and put a backup (dibs backup) in its "
+               "place";
+    case DIBS_STORE_TOO_NEW: return "upgrade this program";
+    case DIBS_STORE_UNSUPPORTED: return "choose a folder on a local disk with --data or DIBS_DATA";
+    case DIBS_STORE_FULL: return "free some room on the disk";
+    case DIBS_INVALID_REQUEST: return "correct the setting where the message says it was found";
+    default: return "see that the folder and the files in it can be read and written by you";
+    }
+}
+
+static int doctor(struct cli *cli)
+{
+    struct dibs_diagnosis d = {0};
+    struct dibs_error err = {0};
+    struct client_options options = {.data_dir = args_text(&cli->args, "data")};
+    struct dibs_finding cannot_open = {.level = DIBS_BAD, .subject = "store"};
+    dibs_status status = client_open(&options, &cli->client, &err);
+
+    if (status == DIBS_OK)
+        status = dibs_diagnose(client_store(cli->client), cli->arena, args_has(&cli->args, "deep"),
+                               &d, &err);
+    if (status == DIBS_OK)
+        return print_findings(cli, &d);
+    cannot_open.text = status == DIBS_STORE_NOT_FOUND
+                           ? err.message
+                           : must_printf(cli->arena, "%s; %s", err.message, what_to_do(status));
+    return print_findings(cli, &(struct dibs_diagnosis){.items = &cannot_open, .count = 1});
+}
+
+/* ---- backup ---------------------------------------------------------------------------------- */
+
+static int backup(struct cli *cli)
+{
+    const char *path = cli->args.words[0];
+    struct dibs_error err = {0};
+    struct buf b;
+    struct jw w;
+
+    if (!cli_open(cli))
+        return cli->exit;
+    if (dibs_backup(client_store(cli->client), path, &err) != DIBS_OK)
+        return cli_error(cli, &err);
+    if (!cli->json) {
+        printf("backed up to %s\n", out_safe(cli->arena, path));
+        return 0;
+    }
+    buf_init(&b, ANSWER_BYTES_MAX);
+    jw_init(&w, &b);
+    jw_object(&w);
+    jw_kbool(&w, "success", true);
+    jw_ktext(&w, "path", path);
+    jw_object_end(&w);
+    printf("%s\n", must_buf(&b));
+    buf_release(&b);
+    return 0;
+}
+
+const struct command store_commands[] = {
+    {"init", "Store", "[DIR]", "make a store in .dibs, here or in DIR",
+     "Commands find it from any folder below, as git finds .git. Nothing happens to a store that "
+     "is there already.",
+     NULL, 0, 1, false, init},
+    {"config", "Store", "", "the settings in force, and where they come from",
+     "A setting is given as an option of any command, in the environment or in the file 'config' "
+     "in the data folder.",
+     NULL, 0, 0, false, config},
+    {"doctor", "Store", "[--deep]", "look the store over and say what to do",
+     "Exit code 1 means that something is bad.", doctor_options, 0, 0, false, doctor},
+    {"backup", "Store", "FILE", "copy the store while others go on working",
+     "To restore, put the copy in place of the data file while nobody uses it.", NULL, 1, 1, false,
+     backup},
+    {0},
+};
