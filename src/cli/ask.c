@@ -27,6 +27,17 @@ static void complain(const char *prefix, const char *text)
     buf_release(&b);
 }
 
+void cli_complain(const char *format, ...)
+{
+    char text[2048] = "";
+    va_list args;
+
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    complain("dibs: ", text);
+}
+
 void cli_hint(const struct cli *cli, const char *format, ...)
 {
     char text[1024] = "";

@@ -198,28 +198,44 @@ static int refuse_command(struct cli *cli, const char *group, const char *word)
                      space, group);
 }
 
+/* unknown_option: the first item that is an option of no command at all; NULL: none. */
+static const char *unknown_option(char **items, size_t count)
+{
+    const struct cli_option *const tables[] = {global_options, setting_options(), NULL};
+
+    for (size_t i = 0; i < count; i++)
+        if (items[i][0] == '-' && option_find(tables, items[i]) == NULL)
+            return items[i];
+    return NULL;
+}
+
+/* only_options: there is no word on the command line. */
+static int only_options(struct cli *cli, char **items, size_t count, bool help)
+{
+    if (said(items, count, "--version")) {
+        printf("dibs %s\n", dibs_version());
+        return 0;
+    }
+    if (help) {
+        help_all(stdout, &cli->out);
+        return 0;
+    }
+    if (unknown_option(items, count) != NULL)
+        return cli_usage(cli, "unknown option '%s' before a command", unknown_option(items, count));
+    if (cli->json)
+        return cli_usage(cli, "no command given; see: dibs help");
+    help_all(stderr, &cli->out);
+    return EXIT_USAGE;
+}
+
 /* no_command: the command line names no command to run. */
 static int no_command(struct cli *cli, char **items, size_t count)
 {
     size_t at = next_word(items, count, 0);
     bool help = said(items, count, "--help") || said(items, count, "-h");
 
-    if (at == count && said(items, count, "--version")) {
-        printf("dibs %s\n", dibs_version());
-        return 0;
-    }
-    if (at == count) {
-        for (size_t i = 0; i < count && !help; i++)
-            if (items[i][0] == '-' &&
-                option_find(
-                    (const struct cli_option *const[]){global_options, setting_options(), NULL},
-                    items[i]) == NULL)
-                return cli_usage(cli, "unknown option '%s' before a command", items[i]);
-        if (!help && cli->json)
-            return cli_usage(cli, "no command given; see: dibs help");
-        help_all(help ? stdout : stderr, &cli->out);
-        return help ? 0 : EXIT_USAGE;
-    }
+    if (at == count)
+        return only_options(cli, items, count, help);
     if (!command_is_group(items[at]))
         return refuse_command(cli, NULL, items[at]);
     if (help) {
@@ -288,6 +304,7 @@ static int run(struct cli *cli, char **items, size_t count)
         help_command(cli, cli->command);
         return 0;
     }
+    cli->json = args_has(&cli->args, "json");
     cli->quiet = args_has(&cli->args, "quiet");
     cli->project = args_text(&cli->args, "project");
     if (cli->project == NULL)

@@ -59,6 +59,8 @@ int cli_usage(struct cli *cli, const char *format, ...) PRINTF_LIKE(2, 3);
 int cli_error(struct cli *cli, const struct dibs_error *err);
 /* Shows the refusal in cli->answer and returns its exit code. */
 int cli_refusal(struct cli *cli);
+/* A line on stderr, escaped, beginning with "dibs: ". */
+void cli_complain(const char *format, ...) PRINTF_LIKE(1, 2);
 /* A line for people on stderr, escaped; nothing with --quiet or --json. */
 void cli_hint(const struct cli *cli, const char *format, ...) PRINTF_LIKE(2, 3);
 

@@ -102,7 +102,7 @@ static bool rest(const sigset_t *unblocked)
     if (stopped)
         return false;
     ppoll(&out, 1, &moment, unblocked);
-    return !stopped && (out.revents & (POLLERR | POLLNVAL)) == 0;
+    return !stopped && (out.revents & (POLLERR | POLLHUP | POLLNVAL)) == 0;
 }
 
 static int follow(struct cli *cli, const char *filters, int64_t since)

@@ -61,26 +61,40 @@ static void cut_line(struct import *in, int c)
         buf_char(&in->text, (char)c);
 }
 
-/* cut_element: one element of the array, up to the comma or bracket behind it, which is left. */
+static bool closes(int c)
+{
+    return c == '}' || c == ']';
+}
+
+/* cut_string: the rest of a string, behind its first quote. */
+static void cut_string(struct import *in)
+{
+    bool escaped = false;
+
+    for (int c = take(in); c != EOF; c = take(in)) {
+        buf_char(&in->text, (char)c);
+        if (c == '"' && !escaped)
+            return;
+        escaped = !escaped && c == '\\';
+    }
+}
+
+/* cut_element: one element of the array; the comma or bracket behind it is left. */
 static void cut_element(struct import *in, int c)
 {
     int depth = 0;
-    bool in_string = false, escaped = false;
 
     for (; c != EOF; c = take(in)) {
-        if (!in_string && depth == 0 && (c == ',' || c == ']')) {
+        if (depth == 0 && (c == ',' || c == ']')) {
             put_back(in, c);
             return;
         }
-        if (in_string) {
-            in_string = escaped || c != '"';
-            escaped = !escaped && c == '\\';
-        } else if (c == '"') {
-            in_string = true;
-        } else {
-            depth += (c == '{' || c == '[') - (c == '}' || c == ']');
-        }
         buf_char(&in->text, (char)c);
+        if (c == '"')
+            cut_string(in);
+        depth += (c == '{' || c == '[') - closes(c);
+        if (depth == 0 && closes(c))
+            return;
     }
 }
 

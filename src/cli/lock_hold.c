@@ -162,7 +162,7 @@ static _Noreturn void run_child(const struct hold *h, const sigset_t *mask, pid_
     sigprocmask(SIG_SETMASK, mask, NULL);
     execvp(program[0], program);
     int why = errno;
-    fprintf(stderr, "dibs: cannot run '%s': %s\n", program[0], strerror(why));
+    cli_complain("cannot run '%s': %s", program[0], strerror(why));
     _exit(why == ENOENT ? NO_SUCH_COMMAND : NOT_EXECUTABLE);
 }
 
@@ -173,9 +173,8 @@ static void doom(struct hold *h, const char *why)
         return;
     h->lost = true;
     h->kill_at_ms = steady_ms() + GRACE_MS;
-    fprintf(stderr, "dibs: the lock '%s' was lost, stopping '%s': %s\n",
-            out_safe(h->cli->arena, h->resource), out_safe(h->cli->arena, h->cli->args.program[0]),
-            why);
+    cli_complain("the lock '%s' was lost, stopping '%s': %s", h->resource, h->cli->args.program[0],
+                 why);
     kill(h->child, SIGTERM);
 }
 
@@ -256,7 +255,7 @@ static int run_command(struct hold *h)
     if (h->child == 0)
         run_child(h, &before, self);
     if (h->child < 0) {
-        fprintf(stderr, "dibs: cannot start '%s': %s\n", h->cli->args.program[0], strerror(errno));
+        cli_complain("cannot start '%s': %s", h->cli->args.program[0], strerror(errno));
         return NOT_EXECUTABLE;
     }
     status = wait_for_child(h, &signals);
@@ -270,9 +269,9 @@ static void give_back(struct hold *h)
 
     if (!h->lost && quietly(h, "DELETE", "/api/locks", h->ref, &err) != DIBS_OK) {
         h->lost = !dibs_status_is_failure(err.code);
-        fprintf(stderr, "dibs: %s '%s': %s\n",
-                h->lost ? "the command has ended, but lost the lock before:" : "cannot release",
-                out_safe(h->cli->arena, h->resource), err.message);
+        cli_complain(h->lost ? "the command has ended, but it lost the lock '%s' before: %s"
+                             : "cannot release '%s': %s",
+                     h->resource, err.message);
     }
     end_session(h);
 }

@@ -124,47 +124,40 @@ static json_t *json_value(const char *text, struct dibs_error *err)
     return json_read(text, strlen(text), &value, err) == DIBS_OK ? value : NULL;
 }
 
-static bool is_priority(const char *text)
+/* fits: whether `text` is a value of this kind, JSON excepted: that is for check_value. */
+static bool fits(enum option_kind kind, const char *text)
 {
     int64_t ignored = 0;
 
-    return dibs_priority_parse(text, &ignored);
-}
-
-/* wanted: what a value of this kind must be; NULL when `text` is one. */
-static const char *wanted(enum option_kind kind, const char *text)
-{
-    int64_t number = 0;
-
     switch (kind) {
-    case OPTION_INT: return str_to_int(text, &number) ? NULL : "a whole number";
-    case OPTION_DURATION:
-        return str_to_duration_ms(text, &number) ? NULL : "a duration such as 90s, 30m or 2h";
-    case OPTION_TIME:
-        return time_value(text, 0, &number) ? NULL : "a time such as 2030-01-31T12:00:00Z, or +10m";
-    case OPTION_PRIORITY:
-        return is_priority(text) ? NULL : "a number from 0 to 100, or critical, high, medium, low";
-    case OPTION_PAIR: return strchr(text, '=') != NULL && text[0] != '=' ? NULL : "KEY=VALUE";
-    case OPTION_FLAG:
-    case OPTION_TEXT:
-    case OPTION_LIST:
-    case OPTION_JSON:
-    case OPTION_VALUE: break;
+    case OPTION_INT: return str_to_int(text, &ignored);
+    case OPTION_DURATION: return str_to_duration_ms(text, &ignored);
+    case OPTION_TIME: return time_value(text, 0, &ignored);
+    case OPTION_PRIORITY: return dibs_priority_parse(text, &ignored);
+    case OPTION_PAIR: return strchr(text, '=') != NULL && text[0] != '=';
+    default: return true;
     }
-    return NULL;
 }
+
+/* What a value of a kind must be, where it must be anything. */
+static const char *const wanted[] = {
+    [OPTION_INT] = "a whole number",
+    [OPTION_DURATION] = "a duration such as 90s, 30m or 2h",
+    [OPTION_TIME] = "a time such as 2030-01-31T12:00:00Z, or +10m",
+    [OPTION_PRIORITY] = "a number from 0 to 100, or critical, high, medium, low",
+    [OPTION_PAIR] = "KEY=VALUE",
+};
 
 static dibs_status check_value(const struct cli_option *option, const char *text,
                                struct dibs_error *err)
 {
-    const char *what = wanted(option->kind, text);
     json_t *json = NULL;
 
     if (!str_is_utf8(text, strlen(text)))
         return error_set(err, DIBS_INVALID_REQUEST, "the value of --%s is not UTF-8", option->name);
-    if (what != NULL)
-        return error_set(err, DIBS_INVALID_REQUEST, "--%s takes %s, not '%s'", option->name, what,
-                         text);
+    if (!fits(option->kind, text))
+        return error_set(err, DIBS_INVALID_REQUEST, "--%s takes %s, not '%s'", option->name,
+                         wanted[option->kind], text);
     if (option->kind == OPTION_JSON) {
         struct dibs_error why = {0};
         json = json_value(text, &why);

@@ -2,8 +2,9 @@
 /*
  * client.h: one request to dibs, wherever it is.
  *
- * The room `client` hides how an operation is reached: in this process, straight on the data file. It knows no command and
- * prints nothing. Everything above (command line, runner) speaks the JSON of the API and so works the same on all ways.
+ * The room `client` hides how an operation is reached: in this process, straight on the data file.
+ * It knows no command and prints nothing. Everything above (command line, runner) speaks the JSON
+ * of the API and so works the same on all ways.
  */
 #ifndef DIBS_CLIENT_H
 #define DIBS_CLIENT_H
@@ -15,15 +16,16 @@
 struct client;
 
 struct client_options {
-    const char *data_dir;         /* NULL: DIBS_DATA, else found by walking up from the current folder */
+    const char *data_dir; /* NULL: DIBS_DATA, else found by walking up from the current folder */
     struct dibs_strings settings; /* "defaultTTL=45m" ... */
 };
 /* DIBS_STORE_NOT_FOUND says where it looked and how to make one. */
-dibs_status client_open(const struct client_options *in, struct client **out, struct dibs_error *err) MUST_USE;
+dibs_status client_open(const struct client_options *in, struct client **out,
+                        struct dibs_error *err) MUST_USE;
 void client_close(struct client *c); /* NULL is fine */
 
 struct client_request {
-    const char *method, *path; /* path percent-encoded: client_path() */
+    const char *method, *path; /* path percent-encoded: client_encode() */
     const char *query;         /* NULL: none */
     json_t *body;              /* borrowed; NULL: none */
     const char *idempotency_key;
@@ -34,8 +36,8 @@ struct client_answer {
     json_t *json;       /* owned; client_answer_release */
 };
 /* DIBS_OK when an answer came, even a refusal; else it could not be asked. */
-dibs_status client_call(struct client *c, const struct client_request *in, struct client_answer *out,
-                        struct dibs_error *err) MUST_USE;
+dibs_status client_call(struct client *c, const struct client_request *in,
+                        struct client_answer *out, struct dibs_error *err) MUST_USE;
 void client_answer_release(struct client_answer *answer);
 
 /* The open store when it is in this process (doctor, backup, config need it); NULL otherwise. */
