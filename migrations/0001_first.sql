@@ -2,9 +2,11 @@
 -- 0001_first: tasks, claims, sessions, locks' queue, the journal and what is counted from it.
 --
 -- Times are integer milliseconds since 1970 on the store's own clock (src/core/store_clock.c); NULL means "none".
--- Rows that every claim touches are kept small: long texts live in task_body.
+-- Rows that every claim touches are kept small: long texts live in task_body. Checks are written with OR: SQLite builds a
+-- table in memory for each IN list, every time.
 
--- Numbers that only grow: event, token, token_epoch, task, session, ticket; and marks: cleanup_at, score_upto.
+-- Numbers that only grow: event, token, token_epoch, task and session (ids), task_key, ticket; and marks: cleanup_at,
+-- score_upto.
 CREATE TABLE counter (
     name  TEXT PRIMARY KEY,
     value INTEGER NOT NULL
@@ -34,7 +36,7 @@ CREATE TABLE session (
     process_start    TEXT,
     metadata         TEXT,
     incarnation      INTEGER NOT NULL,
-    status           TEXT NOT NULL CHECK (status IN ('active', 'stale', 'ended')),
+    status           TEXT NOT NULL CHECK (status = 'active' OR status = 'stale' OR status = 'ended'),
     registered_at    INTEGER NOT NULL,
     heartbeat_at     INTEGER NOT NULL,
     ended_at         INTEGER,
@@ -53,9 +55,10 @@ CREATE TABLE task (
     title         TEXT NOT NULL,
     type          TEXT,
     phase         TEXT,
-    status        TEXT NOT NULL CHECK (status IN ('open', 'offered', 'reviewing', 'assigned', 'in_progress',
-                                                  'blocked', 'completed', 'failed', 'cancelled')),
-    ready         INTEGER NOT NULL CHECK (ready IN (0, 1)), -- 1: open and due, so claim-next may take it
+    status        TEXT NOT NULL CHECK (status = 'open' OR status = 'in_progress' OR status = 'completed'
+                                       OR status = 'offered' OR status = 'reviewing' OR status = 'assigned'
+                                       OR status = 'blocked' OR status = 'failed' OR status = 'cancelled'),
+    ready         INTEGER NOT NULL CHECK (ready = 0 OR ready = 1), -- 1: open and due, so claim-next may take it
     priority      INTEGER NOT NULL CHECK (priority BETWEEN 0 AND 100),
     attempts      INTEGER NOT NULL,
     max_attempts  INTEGER NOT NULL,        -- 0: no limit
@@ -72,7 +75,7 @@ CREATE TABLE task (
     updated_at    INTEGER NOT NULL,
     finished_at   INTEGER,
     CHECK (ready = 0 OR status = 'open'),
-    CHECK ((finished_at IS NOT NULL) = (status IN ('completed', 'failed', 'cancelled')))
+    CHECK ((finished_at IS NOT NULL) = (status = 'completed' OR status = 'failed' OR status = 'cancelled'))
 ) STRICT;
 -- claim-next walks one of these two and nothing else, so its cost does not grow with the number of tasks
 CREATE INDEX task_ready ON task (project, priority DESC, key) WHERE ready = 1;
@@ -110,7 +113,7 @@ CREATE INDEX task_dependency_needed ON task_dependency (needs_key, task_key);
 -- Every lease there ever was. Of a task, one row is one attempt and stays for good.
 CREATE TABLE claim (
     token             INTEGER PRIMARY KEY,
-    kind              TEXT NOT NULL CHECK (kind IN ('task', 'review', 'lock')),
+    kind              TEXT NOT NULL CHECK (kind = 'task' OR kind = 'review' OR kind = 'lock'),
     task_key          INTEGER REFERENCES task (key),
     resource          TEXT,
     shared            INTEGER NOT NULL DEFAULT 0,
@@ -191,5 +194,5 @@ CREATE TABLE idempotency (
 CREATE INDEX idempotency_at ON idempotency (at);
 
 INSERT INTO counter (name, value) VALUES
-    ('event', 0), ('token', 0), ('token_epoch', 0), ('task', 0), ('session', 0), ('ticket', 0),
+    ('event', 0), ('token', 0), ('token_epoch', 0), ('task', 0), ('task_key', 0), ('session', 0), ('ticket', 0),
     ('cleanup_at', 0), ('score_upto', 0);

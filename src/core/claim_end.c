@@ -47,7 +47,8 @@ static bool retry_or_fail(struct tx *tx, struct task_row *task, bool with_backof
     bool over = permanent || !attempts_left(task);
     /* whoever it was assigned to has had the attempt; now it is for everyone */
     task->assignee = NULL;
-    task->due_at = !over && with_backoff ? tx->now + backoff_ms(tx, task->attempts) : 0;
+    int64_t due = !over && with_backoff ? tx->now + backoff_ms(tx, task->attempts) : 0;
+    task->due_at = due > task->run_after ? due : task->run_after;
     dibs__task_set_status(tx, task, MOVE_RETRY, over ? DIBS_TASK_FAILED : DIBS_TASK_OPEN);
     return over;
 }
@@ -117,7 +118,8 @@ void dibs__claim_give_back(struct tx *tx, struct claim_row *c, struct task_row *
         return;
     }
     if (task->attempts > 0)
-        task->attempts--; /* the attempt was not made */
+        task->attempts--;           /* the attempt was not made */
+    task->due_at = task->run_after; /* it may have been put off meanwhile */
     dibs__task_set_status(tx, task, MOVE_GIVE_BACK, dibs__task_home(task));
     struct jw *w = dibs__task_event(tx, "task:released", task, c->session_id, dibs__claim_agent(c),
                                     dibs__held_ms(tx, c));
@@ -137,9 +139,12 @@ void dibs__task_complete(struct tx *tx, const struct report *r)
     dibs__task_set_status(tx, task, MOVE_COMPLETE, DIBS_TASK_COMPLETED);
     if (r->result)
         dibs__task_set_result(tx, task->key, r->result);
-    db_exec(tx->db, SQL("UPDATE session SET claims_completed = claims_completed + 1 WHERE id = $1"),
-            DB_ARGS(db_t(c->session_id)));
-    dibs__session_touch(tx, c->session_id);
+    /* counted also for a session that has ended; a sign of life only of one that has not */
+    db_exec(tx->db,
+            SQL("UPDATE session SET claims_completed = claims_completed + 1, "
+                "heartbeat_at = CASE WHEN ended_at IS NULL THEN $2 ELSE heartbeat_at END, "
+                "status = CASE WHEN ended_at IS NULL THEN 'active' ELSE status END WHERE id = $1"),
+            DB_ARGS(db_t(c->session_id), db_i(tx->now)));
     struct jw *w = dibs__task_event(tx, "task:completed", task, c->session_id, dibs__claim_agent(c),
                                     dibs__held_ms(tx, c));
     jw_kint(w, "token", c->token);
@@ -224,6 +229,12 @@ int64_t dibs__expire_due(struct tx *tx, int64_t most, struct dibs_cleaned *out)
 
 void dibs__promote_due(struct tx *tx)
 {
+    /* the update alone would build a table in memory each time, and mostly there is nothing to
+     * do */
+    if (db_value_int(tx->db, 0,
+                     SQL("SELECT 1 FROM task WHERE due_at IS NOT NULL AND due_at <= $1 LIMIT 1"),
+                     DB_ARGS(db_i(tx->now))) != 1)
+        return;
     db_exec(
         tx->db,
         SQL("UPDATE task SET ready = 1, due_at = NULL WHERE due_at IS NOT NULL AND due_at <= $1"),

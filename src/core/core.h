@@ -23,6 +23,18 @@
 
 /* ---- the handle and the transaction under way ------------------------------------------------ */
 
+/* Numbers that only grow (counter.c). */
+enum counter {
+    COUNTER_EVENT,
+    COUNTER_TOKEN,
+    COUNTER_EPOCH,
+    COUNTER_TASK,     /* ids of tasks for which the caller chose none */
+    COUNTER_TASK_KEY, /* the order of creation */
+    COUNTER_SESSION,
+    COUNTER_TICKET,
+    COUNTER_COUNT,
+};
+
 struct draft; /* an event of this transaction, not yet numbered */
 
 struct tx {
@@ -55,8 +67,10 @@ struct dibs {
     struct buf draft_json;
     struct jw draft_writer;
     int64_t clock_offset; /* of the transaction's clock row */
-    int64_t token_last;   /* counters, read when first needed; -1: not read */
-    bool token_used;
+    struct counter_state {
+        int64_t value;
+        bool known, changed;
+    } counters[COUNTER_COUNT]; /* counter.c */
 
     /* delivery of events */
     struct subscriber *subscribers;
@@ -89,8 +103,13 @@ dibs_status dibs__store_status(struct tx *tx);
 void *dibs__alloc(struct tx *tx, size_t bytes) MUST_USE;
 void *dibs__push(struct tx *tx, void *items, size_t *count, size_t element_bytes) MUST_USE;
 
+/* ---- numbers (counter.c) --------------------------------------------------------------------- */
+
 int64_t dibs__next_token(struct tx *tx); /* larger than every token before */
-int64_t dibs__counter_next(struct tx *tx, const char *name);
+/* Draws `count` numbers and returns the last of them. */
+int64_t dibs__counter_take(struct tx *tx, enum counter which, int64_t count);
+void dibs__counters_save(struct tx *tx); /* at the end of a writing transaction */
+void dibs__counters_forget(dibs *d);
 
 /* ---- which file this is (identity.c) --------------------------------------------------------- */
 

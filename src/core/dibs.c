@@ -41,7 +41,6 @@ static dibs_status check_folder(const struct dibs_options *in, struct dibs_error
 static dibs_status open_parts(dibs *d, const struct dibs_options *in, struct dibs_error *err)
 {
     buf_init(&d->draft_json, JSON_VALUE_BYTES_MAX * 4);
-    d->token_last = -1;
     d->drafts_arena = dibs_arena_new();
     d->data_dir = mem_copy(in->data_dir);
     char *path = d->drafts_arena ? arena_printf(d->drafts_arena, "%s/dibs.db", in->data_dir) : NULL;

@@ -67,10 +67,7 @@ dibs_status dibs__events_flush(struct tx *tx)
     int64_t count = (int64_t)d->draft_count;
     if (count == 0)
         return dibs__store_status(tx);
-    int64_t last = db_value_int(
-        tx->db, 0,
-        SQL("UPDATE counter SET value = value + $1 WHERE name = 'event' RETURNING value"),
-        DB_ARGS(db_i(count)));
+    int64_t last = dibs__counter_take(tx, COUNTER_EVENT, count);
     for (int64_t i = 0; i < count; i++) {
         const struct draft *e = &d->drafts[i];
         struct db_value held = e->head.held_ms < 0 ? db_t(NULL) : db_i(e->head.held_ms);

@@ -58,7 +58,7 @@ static dibs_status adopt_tx(struct tx *tx, const void *input, void *output)
             DB_ARGS(db_t(file)));
     if (is_new)
         return dibs__store_status(tx);
-    int64_t epoch = dibs__counter_next(tx, "token_epoch");
+    int64_t epoch = dibs__counter_take(tx, COUNTER_EPOCH, 1);
     struct jw *w =
         dibs__event_begin(tx, &(struct event_head){.type = "store:copied", .held_ms = -1});
     jw_kint(w, "tokenEpoch", epoch);

@@ -212,15 +212,23 @@ static bool has_ticket(struct tx *tx, const char *resource, const char *session_
                         DB_ARGS(db_t(resource), db_t(session_id))) == 1;
 }
 
+/* A ticket keeps its place, and is for what is asked now: it may be left of a wait that was cut
+ * short. */
 static void enqueue(struct tx *tx, const struct dibs_lock_take *in, int64_t ttl)
 {
-    if (has_ticket(tx, in->resource, in->session_id))
+    if (has_ticket(tx, in->resource, in->session_id)) {
+        db_exec(tx->db,
+                SQL("UPDATE lock_wait SET shared = $3, ttl = $4, gives_up_at = $5 "
+                    "WHERE resource = $1 AND session_id = $2"),
+                DB_ARGS(db_t(in->resource), db_t(in->session_id), db_i(in->shared), db_i(ttl),
+                        db_i(tx->now + in->wait_ms)));
         return;
+    }
     db_exec(tx->db,
             SQL("INSERT INTO lock_wait (ticket, resource, session_id, shared, ttl, arrived_at, "
                 "gives_up_at) "
                 "VALUES ($1, $2, $3, $4, $5, $6, $7)"),
-            DB_ARGS(db_i(dibs__counter_next(tx, "ticket")), db_t(in->resource),
+            DB_ARGS(db_i(dibs__counter_take(tx, COUNTER_TICKET, 1)), db_t(in->resource),
                     db_t(in->session_id), db_i(in->shared), db_i(ttl), db_i(tx->now),
                     db_i(tx->now + in->wait_ms)));
 }
@@ -259,20 +267,28 @@ static dibs_status take_tx(struct tx *tx, const void *input, void *output)
         dibs__claim_full(tx, &granted, NULL, out);
         return dibs__store_status(tx);
     }
-    if (in->wait_ms > 0)
+    if (in->wait_ms > 0) {
         enqueue(tx, in, ttl);
+        dibs__session_touch(tx, session.id); /* who waits lives */
+    }
     return refuse_held(tx, in->resource, &holders);
 }
 
-/* The wait is over without a grant: the ticket goes, so that nobody is granted a lock he does not
- * know of. */
+/* The wait is over: a last look, which still counts as waiting, as a lease may have ended since the
+ * one before. Without a grant the ticket goes, so that nobody is granted a lock he does not know
+ * of. */
 static dibs_status give_up_tx(struct tx *tx, const void *input, void *output)
 {
     const struct dibs_lock_take *in = input;
     struct holders holders = {0};
+    db_exec(tx->db,
+            SQL("UPDATE lock_wait SET gives_up_at = $3 WHERE resource = $1 AND session_id = $2"),
+            DB_ARGS(db_t(in->resource), db_t(in->session_id), db_i(tx->now + 1)));
+    end_past(tx, in->resource);
+    hand_over(tx, in->resource);
     load_holders(tx, in->resource, &holders);
     struct claim_row *mine = held_by(&holders, in->session_id);
-    if (mine && !dibs__claim_is_past(tx, mine)) { /* granted at the last moment */
+    if (mine) {
         dibs__claim_full(tx, mine, NULL, output);
         return dibs__store_status(tx);
     }

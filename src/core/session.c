@@ -285,7 +285,7 @@ static const char *next_session_id(struct tx *tx)
     const char *id = NULL;
     struct session_row taken;
     do { /* somebody may have chosen a number as an id of their own */
-        id = arena_printf(tx->a, "%" PRId64, dibs__counter_next(tx, "session"));
+        id = arena_printf(tx->a, "%" PRId64, dibs__counter_take(tx, COUNTER_SESSION, 1));
     } while (id && find_row(tx, id, &taken));
     if (!id)
         db_fail(tx->db, DIBS_OUT_OF_MEMORY, "out of memory");
@@ -338,6 +338,9 @@ static dibs_status register_tx(struct tx *tx, const void *input, void *output)
                     db_t(in->host ? in->host : host), db_i_or_null(in->pid),
                     db_t(process_start(tx, in, host)), db_t(in->metadata), db_i(incarnation),
                     db_i(tx->now)));
+    /* whoever waited for a lock under this id waits no more: a grant would find nobody at home */
+    if (known)
+        db_exec(tx->db, SQL("DELETE FROM lock_wait WHERE session_id = $1"), DB_ARGS(db_t(id)));
     status = dibs__session_read(tx, id, false, output);
     if (status != DIBS_OK)
         return status;

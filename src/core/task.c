@@ -46,13 +46,15 @@ static dibs_status check_new_texts(struct dibs_error *err, const struct dibs_tas
         {"description", in->description, DESCRIPTION_BYTES_MAX},
         {"type", in->type, WORD_BYTES_MAX},
         {"phase", in->phase, WORD_BYTES_MAX},
-        {"assignee", in->assignee, ID_BYTES_MAX},
-        {"offeredTo", in->offered_to, ID_BYTES_MAX},
         {"dedupeKey", in->dedupe_key, KEY_BYTES_MAX},
     };
     dibs_status status = dibs__check_required(err, "title", in->title, TITLE_BYTES_MAX);
     if (status == DIBS_OK)
         status = check_texts(err, rules, COUNT_OF(rules));
+    if (status == DIBS_OK && in->assignee)
+        status = dibs__check_id(err, "assignee", in->assignee);
+    if (status == DIBS_OK && in->offered_to)
+        status = dibs__check_id(err, "offeredTo", in->offered_to);
     if (status == DIBS_OK)
         status = json_check(in->params, JSON_VALUE_BYTES_MAX, "params", err);
     if (status == DIBS_OK)
@@ -100,7 +102,7 @@ static const char *next_task_id(struct tx *tx)
 {
     const char *id = NULL;
     do { /* somebody may have chosen a number as an id of their own */
-        id = arena_printf(tx->a, "%" PRId64, dibs__counter_next(tx, "task"));
+        id = arena_printf(tx->a, "%" PRId64, dibs__counter_take(tx, COUNTER_TASK, 1));
     } while (id && db_ok(tx->db) &&
              db_value_int(tx->db, 0, SQL("SELECT 1 FROM task WHERE id = $1"), DB_ARGS(db_t(id))) ==
                  1);
@@ -111,19 +113,22 @@ static const char *next_task_id(struct tx *tx)
 
 static void insert_row(struct tx *tx, struct task_row *row)
 {
-    row->key = db_value_int(
-        tx->db, 0,
-        SQL("INSERT INTO task (id, project, title, type, phase, status, ready, priority, attempts, "
+    row->key = dibs__counter_take(tx, COUNTER_TASK_KEY, 1);
+    db_exec(
+        tx->db,
+        SQL("INSERT INTO task (key, id, project, title, type, phase, status, ready, priority, "
+            "attempts, "
             "max_attempts, generation, "
             "version, run_after, due_at, claim_timeout, assignee, offered_to, dedupe_key, "
             "created_at, updated_at) "
-            "VALUES ($1, $2, $3, $4, $5, $6, $7, $8, 0, $9, 1, 1, $10, $11, $12, $13, $14, $15, "
-            "$16, $16) RETURNING key"),
-        DB_ARGS(db_t(row->id), db_t(row->project), db_t(row->title), db_t(row->type),
-                db_t(row->phase), db_t(dibs_task_status_name(row->status)), db_i(row->ready),
-                db_i(row->priority), db_i(row->max_attempts), db_i_or_null(row->run_after),
-                db_i_or_null(row->due_at), db_i_or_null(row->claim_timeout), db_t(row->assignee),
-                db_t(row->offered_to), db_t(row->dedupe_key), db_i(row->created_at)));
+            "VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, 0, $10, 1, 1, $11, $12, $13, $14, $15, "
+            "$16, $17, $17)"),
+        DB_ARGS(db_i(row->key), db_t(row->id), db_t(row->project), db_t(row->title),
+                db_t(row->type), db_t(row->phase), db_t(dibs_task_status_name(row->status)),
+                db_i(row->ready), db_i(row->priority), db_i(row->max_attempts),
+                db_i_or_null(row->run_after), db_i_or_null(row->due_at),
+                db_i_or_null(row->claim_timeout), db_t(row->assignee), db_t(row->offered_to),
+                db_t(row->dedupe_key), db_i(row->created_at)));
 }
 
 static void insert_body(struct tx *tx, int64_t key, const char *description, const char *params,

@@ -45,50 +45,12 @@ void *dibs__push(struct tx *tx, void *items, size_t *count, size_t element_bytes
     return element;
 }
 
-/* ---- counters -------------------------------------------------------------------------------- */
-
-int64_t dibs__counter_next(struct tx *tx, const char *name)
-{
-    return db_value_int(tx->db, 0,
-                        SQL("UPDATE counter SET value = value + 1 WHERE name = $1 RETURNING value"),
-                        DB_ARGS(db_t(name)));
-}
-
-/* Tokens carry the store's epoch in their high bits: it is raised in every copy (dibs_backup), so
- * that a store started from a copy never repeats a token that the original gave out later. 2^40
- * claims per epoch; the whole stays below 2^53, which every JSON reader can hold. */
-#define TOKEN_EPOCH_SHIFT 40
-
-int64_t dibs__next_token(struct tx *tx)
-{
-    dibs *d = tx->d;
-    if (d->token_last < 0) {
-        int64_t epoch = db_value_int(
-            tx->db, 0, SQL("SELECT value FROM counter WHERE name = 'token_epoch'"), DB_NO_ARGS);
-        int64_t last = db_value_int(
-            tx->db, 0, SQL("SELECT value FROM counter WHERE name = 'token'"), DB_NO_ARGS);
-        int64_t floor = epoch << TOKEN_EPOCH_SHIFT;
-        d->token_last = last > floor ? last : floor;
-    }
-    d->token_used = true;
-    return ++d->token_last;
-}
-
-/* Counters are written once per transaction; gaps after a rolled back operation do no harm. */
-static void save_counters(struct tx *tx)
-{
-    if (tx->d->token_used)
-        db_exec(tx->db, SQL("UPDATE counter SET value = $1 WHERE name = 'token'"),
-                DB_ARGS(db_i(tx->d->token_last)));
-}
-
 /* ---- transactions ---------------------------------------------------------------------------- */
 
 static void forget_transaction(dibs *d)
 {
     d->writing = false;
-    d->token_last = -1;
-    d->token_used = false;
+    dibs__counters_forget(d);
     d->drafts = NULL;
     d->draft_count = 0;
     dibs_arena_reset(d->drafts_arena);
@@ -112,8 +74,9 @@ static dibs_status transaction_commit(struct tx *tx)
 {
     dibs_status status = DIBS_OK;
     if (tx->d->writing) {
-        save_counters(tx);
         status = dibs__events_flush(tx);
+        dibs__counters_save(tx);
+        status = status == DIBS_OK ? dibs__store_status(tx) : status;
     }
     if (status == DIBS_OK && !db_commit(tx->db))
         status = db_error(tx->db, tx->err);

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * counter.c: numbers that only grow: tokens, events, ids and keys.
+ *
+ * A counter is read when a transaction first needs it and written once, at its end: writers take
+ * turns, so nobody else can draw in between. An operation that is undone leaves a gap, which does
+ * no harm; events have none, because they are numbered last.
+ *
+ * Tokens carry the store's epoch in their high bits. It is raised when a store finds that it is a
+ * copy (identity.c), so that the copy never repeats a token that the original gave out later. 2^40
+ * claims per epoch; the whole stays below 2^53, which every JSON reader can hold.
+ */
+#include "core/core.h"
+
+#define TOKEN_EPOCH_SHIFT 40
+
+static const char *const names[COUNTER_COUNT] = {
+    [COUNTER_EVENT] = "event",   [COUNTER_TOKEN] = "token",       [COUNTER_EPOCH] = "token_epoch",
+    [COUNTER_TASK] = "task",     [COUNTER_TASK_KEY] = "task_key", [COUNTER_SESSION] = "session",
+    [COUNTER_TICKET] = "ticket",
+};
+
+static struct counter_state *read_once(struct tx *tx, enum counter which)
+{
+    struct counter_state *c = &tx->d->counters[which];
+    if (!c->known)
+        c->value = db_value_int(tx->db, 0, SQL("SELECT value FROM counter WHERE name = $1"),
+                                DB_ARGS(db_t(names[which])));
+    c->known = true;
+    return c;
+}
+
+int64_t dibs__counter_take(struct tx *tx, enum counter which, int64_t count)
+{
+    struct counter_state *c = read_once(tx, which);
+    c->changed = true;
+    c->value += count;
+    return c->value;
+}
+
+int64_t dibs__next_token(struct tx *tx)
+{
+    int64_t floor = read_once(tx, COUNTER_EPOCH)->value << TOKEN_EPOCH_SHIFT;
+    struct counter_state *c = read_once(tx, COUNTER_TOKEN);
+    if (c->value < floor)
+        c->value = floor;
+    return dibs__counter_take(tx, COUNTER_TOKEN, 1);
+}
+
+void dibs__counters_save(struct tx *tx)
+{
+    for (size_t i = 0; i < COUNTER_COUNT; i++)
+        if (tx->d->counters[i].changed)
+            db_exec(tx->db, SQL("UPDATE counter SET value = $2 WHERE name = $1"),
+                    DB_ARGS(db_t(names[i]), db_i(tx->d->counters[i].value)));
+}
+
+void dibs__counters_forget(dibs *d)
+{
+    memset(d->counters, 0, sizeof d->counters);
+}
