@@ -22,7 +22,8 @@ static dibs_status work_on(dibs *d, dibs_arena *a, const char *session,
     struct dibs_task done;
     printf("working on %s '%s' with %s\n", got->task.id, got->task.title,
            got->task.params ? got->task.params : "no parameters");
-    /* the token proves which claim this report belongs to: after the lease was lost it is refused */
+    /* the token proves which claim this report belongs to: after the lease was lost it is
+     * refused */
     return dibs_complete(d, a,
                          &(struct dibs_report){.task_id = got->task.id,
                                                .session_id = session,
