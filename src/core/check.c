@@ -7,8 +7,9 @@
 
 bool dibs__is_reserved_id(const char *id)
 {
-    static const char *const words[] = {"claim",  "claims",    "in-flight", "summary",
-                                        "scores", "heartbeat", "stats",     "cleanup"};
+    /* "." and "..": clients take them out of a path before they send it */
+    static const char *const words[] = {"claim",     "claims", "in-flight", "summary", "scores",
+                                        "heartbeat", "stats",  "cleanup",   ".",       ".."};
     for (size_t i = 0; i < COUNT_OF(words); i++)
         if (str_eq_nocase(id, words[i]))
             return true;

@@ -130,6 +130,19 @@ void dibs__claim_give_back(struct tx *tx, struct claim_row *c, struct task_row *
 
 /* ---- complete and fail ----------------------------------------------------------------------- */
 
+/* A result belongs to the report it came with: one without takes away what an attempt before left,
+ * and makes no row for nothing. */
+static void set_result(struct tx *tx, int64_t key, const char *result)
+{
+    if (result)
+        dibs__task_set_result(tx, key, result);
+    else
+        db_exec(tx->db,
+                SQL("UPDATE task_body SET result = NULL WHERE task_key = $1 AND result IS NOT "
+                    "NULL"),
+                DB_ARGS(db_i(key)));
+}
+
 void dibs__task_complete(struct tx *tx, const struct report *r)
 {
     struct task_row *task = r->task;
@@ -137,8 +150,7 @@ void dibs__task_complete(struct tx *tx, const struct report *r)
     if (!c->ended_at)
         dibs__claim_close(tx, c, "completed", true);
     dibs__task_set_status(tx, task, MOVE_COMPLETE, DIBS_TASK_COMPLETED);
-    if (r->result)
-        dibs__task_set_result(tx, task->key, r->result);
+    set_result(tx, task->key, r->result);
     /* counted also for a session that has ended; a sign of life only of one that has not */
     db_exec(tx->db,
             SQL("UPDATE session SET claims_completed = claims_completed + 1, "
@@ -164,8 +176,7 @@ void dibs__task_fail(struct tx *tx, const struct report *r)
     dibs__session_touch(tx, c->session_id);
     bool over = retry_or_fail(tx, task, true, r->permanent);
     dibs__task_set_error(tx, task->key, error);
-    if (r->result)
-        dibs__task_set_result(tx, task->key, r->result);
+    set_result(tx, task->key, r->result);
     struct jw *w = dibs__task_event(tx, "task:failed", task, c->session_id, dibs__claim_agent(c),
                                     dibs__held_ms(tx, c));
     jw_kint(w, "token", c->token);

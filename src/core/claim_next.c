@@ -13,6 +13,12 @@
  */
 #include "core/core.h"
 
+/* One look for a task; a call that waits takes several. */
+struct look {
+    const struct dibs_claim_next *in;
+    bool is_first;
+};
+
 struct search {
     const struct dibs_claim_next *in;
     const char *project;
@@ -211,6 +217,7 @@ static int64_t find(struct tx *tx, const struct search *s)
     dibs__promote_due(tx);
     do {
         expired = dibs__expire_due(tx, EXPIRE_BATCH_MAX, NULL);
+        tx->keep = tx->keep || expired > 0; /* they stay ended, whatever is found */
         key = find_best(tx, s);
     } while (!key && expired == EXPIRE_BATCH_MAX && db_ok(tx->db));
     return key;
@@ -270,9 +277,24 @@ static void grant_one(struct tx *tx, const struct dibs_claim_next *in, struct se
     dibs__claim_full(tx, &claim, task.id, &item->claim);
 }
 
+/* Notes that the session was heard. While it waits that is done now and then only: a write wakes
+ * everybody else who waits, and their writes would wake this one. */
+static void touch_session(struct tx *tx, const struct look *look, const char *id)
+{
+    int64_t age = look->is_first ? 0 : tx->d->settings.heartbeat_interval_ms;
+    bool is_old =
+        db_value_int(tx->db, 0, SQL("SELECT 1 FROM session WHERE id = $1 AND heartbeat_at <= $2"),
+                     DB_ARGS(db_t(id), db_i(tx->now - age))) == 1;
+    if (!is_old)
+        return;
+    dibs__session_touch(tx, id);
+    tx->keep = true;
+}
+
 static dibs_status next_tx(struct tx *tx, const void *input, void *output)
 {
-    const struct dibs_claim_next *in = input;
+    const struct look *look = input;
+    const struct dibs_claim_next *in = look->in;
     struct dibs_grant *out = output;
     struct session_row session = {0};
     dibs_status status = check_next(tx, in);
@@ -293,8 +315,7 @@ static dibs_status next_tx(struct tx *tx, const void *input, void *output)
     }
     if (out->count > 0 || !db_ok(tx->db))
         return dibs__store_status(tx);
-    dibs__session_touch(tx, session.id);
-    tx->keep = true; /* the leases that were found ended stay ended, and the session was heard */
+    touch_session(tx, look, session.id);
     return dibs__refuse(tx, DIBS_NOTHING_TO_CLAIM, "no claimable task matches");
 }
 
@@ -302,13 +323,16 @@ dibs_status dibs_claim_next(dibs *d, dibs_arena *a, const struct dibs_claim_next
                             struct dibs_grant *out, struct dibs_error *err)
 {
     const struct dibs_platform *p = d->platform;
-    int64_t deadline = p->steady_ms(p->context) + in->wait_ms;
-    int64_t seen = 0;
+    bool waiting = in->wait_ms > 0 && in->wait_ms <= WAIT_MS_MAX && !d->batch && d->depth == 0;
+    int64_t deadline = p->steady_ms(p->context) + (waiting ? in->wait_ms : 0);
+    /* read before looking, so that what is added right after the look ends the wait */
+    int64_t seen = waiting ? db_change_counter(d->db) : 0;
+    struct look look = {.in = in, .is_first = true};
     for (;;) {
-        dibs_status status = dibs__write(d, a, err, next_tx, in, out, sizeof *out);
-        bool may_wait = in->wait_ms > 0 && in->wait_ms <= WAIT_MS_MAX && !d->batch && d->depth == 0;
-        if (status != DIBS_NOTHING_TO_CLAIM || !may_wait ||
-            !dibs__wait_for_change(d, &seen, deadline))
+        dibs_status status = dibs__write(d, a, err, next_tx, &look, out, sizeof *out);
+        if (status != DIBS_NOTHING_TO_CLAIM || !waiting)
             return status;
+        look.is_first = false;
+        waiting = dibs__wait_for_change(d, &seen, deadline); /* false: one last look */
     }
 }

@@ -38,11 +38,18 @@ static dibs_status add_up(dibs_arena *a, struct dibs_cleaned *sum, const struct 
     return DIBS_OK;
 }
 
+/* what one transaction of a sweep did */
+struct step {
+    struct dibs_cleaned cleaned;
+    bool full; /* it stopped at the size of a batch: there may be more */
+};
+
 /* Runs one step again and again until it finds less than a full batch. */
 static dibs_status sweep(dibs *d, dibs_arena *a, tx_work *step, const void *in,
                          struct dibs_cleaned *out, struct dibs_error *err)
 {
-    struct dibs_cleaned sum = {0}, part = {0};
+    struct dibs_cleaned sum = {0};
+    struct step part = {0};
     if (!d) { /* a store that was closed has nothing to clean */
         *out = sum;
         return DIBS_OK;
@@ -50,10 +57,10 @@ static dibs_status sweep(dibs *d, dibs_arena *a, tx_work *step, const void *in,
     do {
         dibs_status status = dibs__write(d, a, err, step, in, &part, sizeof part);
         if (status == DIBS_OK)
-            status = add_up(a, &sum, &part, err);
+            status = add_up(a, &sum, &part.cleaned, err);
         if (status != DIBS_OK)
             return status;
-    } while (part.count >= SWEEP_BATCH_MAX);
+    } while (part.full);
     *out = sum;
     return DIBS_OK;
 }
@@ -62,11 +69,11 @@ static dibs_status sweep(dibs *d, dibs_arena *a, tx_work *step, const void *in,
 
 static dibs_status expired_tx(struct tx *tx, const void *input, void *output)
 {
-    struct dibs_cleaned *out = output;
+    struct step *out = output;
     (void)input;
-    dibs__expire_due(tx, SWEEP_BATCH_MAX, out);
-    if (out->count > 0)
-        tell_cleanup(tx, "expired", out->count);
+    out->full = dibs__expire_due(tx, SWEEP_BATCH_MAX, &out->cleaned) >= SWEEP_BATCH_MAX;
+    if (out->cleaned.count > 0)
+        tell_cleanup(tx, "expired", out->cleaned.count);
     return dibs__store_status(tx);
 }
 
@@ -78,8 +85,9 @@ dibs_status dibs_cleanup_expired(dibs *d, dibs_arena *a, struct dibs_cleaned *ou
 
 static dibs_status locks_tx(struct tx *tx, const void *input, void *output)
 {
+    struct step *out = output;
     (void)input;
-    dibs__locks_expire(tx, output);
+    out->full = dibs__locks_expire(tx, &out->cleaned) >= SWEEP_BATCH_MAX;
     return dibs__store_status(tx);
 }
 
@@ -134,7 +142,7 @@ static int64_t find_orphans(struct tx *tx, bool check_process, struct orphan **f
         if (!o)
             continue;
         dibs__claim_row_read(tx, rows, 0, &o->claim);
-        o->reason = reason;
+        o->reason = dibs__claim_is_past(tx, &o->claim) ? "expired" : reason;
         int64_t heard = db_int(rows, CLAIM_COLUMN_COUNT + 2);
         o->stale_for = heard && tx->now > heard ? tx->now - heard : 0;
     }
@@ -142,29 +150,35 @@ static int64_t find_orphans(struct tx *tx, bool check_process, struct orphan **f
     return (int64_t)count;
 }
 
-static void free_orphan(struct tx *tx, struct orphan *o, struct dibs_cleaned *out)
+/* A lease past its deadline had ended before anybody asked about its session: it is expired. */
+static bool free_orphan(struct tx *tx, struct orphan *o)
 {
-    struct task_row task = {0};
+    bool expired = str_eq(o->reason, "expired");
     if (o->claim.resource)
-        dibs__lock_end(tx, &o->claim, o->reason, "lock:released", false);
-    else if (dibs__claim_is_past(tx, &o->claim))
-        dibs__claim_lapse(tx, &o->claim, "task:claim-expired", "expired", 0);
+        dibs__lock_end(tx, &o->claim, o->reason, expired ? "lock:expired" : "lock:released", false);
+    else if (expired)
+        dibs__claim_lapse(tx, &o->claim, "task:claim-expired", o->reason, 0);
     else
         dibs__claim_lapse(tx, &o->claim, "task:claim-orphaned", o->reason, o->stale_for);
-    if (!o->claim.resource && dibs__task_load_key(tx, o->claim.task_key, &task))
-        dibs__cleaned_add(tx, out, &o->claim, task.id, o->claim.end_reason, o->stale_for);
+    return !expired;
 }
 
 static dibs_status orphaned_tx(struct tx *tx, const void *input, void *output)
 {
     const struct dibs_orphan_options *in = input;
-    struct dibs_cleaned *out = output;
+    struct step *out = output;
     struct orphan *found = NULL;
     int64_t count = find_orphans(tx, in && in->check_process, &found);
-    for (int64_t i = 0; i < count && db_ok(tx->db); i++)
-        free_orphan(tx, &found[i], out);
-    if (out->count > 0)
-        tell_cleanup(tx, "orphaned", out->count);
+    out->full = count >= SWEEP_BATCH_MAX;
+    for (int64_t i = 0; i < count && db_ok(tx->db); i++) {
+        struct orphan *o = &found[i];
+        struct task_row task = {0};
+        bool counts = free_orphan(tx, o) && !o->claim.resource;
+        if (counts && dibs__task_load_key(tx, o->claim.task_key, &task))
+            dibs__cleaned_add(tx, &out->cleaned, &o->claim, task.id, o->reason, o->stale_for);
+    }
+    if (out->cleaned.count > 0)
+        tell_cleanup(tx, "orphaned", out->cleaned.count);
     return dibs__store_status(tx);
 }
 
@@ -189,11 +203,13 @@ static size_t find_silent(struct tx *tx, struct silent **found)
     struct db_rows *rows =
         db_query(tx->db,
                  SQL("SELECT id, project, heartbeat_at, status FROM session "
-                     "WHERE ended_at IS NULL AND heartbeat_at < $1 ORDER BY key LIMIT $2"),
-                 DB_ARGS(db_i(tx->now - s->stale_threshold_ms), db_i(SWEEP_BATCH_MAX)));
-    while (db_next(rows)) {
+                     "WHERE ended_at IS NULL AND heartbeat_at < $1 ORDER BY key"),
+                 DB_ARGS(db_i(tx->now - s->stale_threshold_ms)));
+    while (count < SWEEP_BATCH_MAX && db_next(rows)) {
         int64_t silent_for = tx->now - db_int(rows, 2);
-        bool over = silent_for > s->orphan_threshold_ms;
+        /* a process that lives is slow, not gone */
+        bool over = silent_for > s->orphan_threshold_ms &&
+                    dibs__session_process(tx, db_text_borrowed(rows, 0)) != DIBS_PROCESS_ALIVE;
         bool marked = str_eq(db_text_borrowed(rows, 3), "stale");
         struct silent *item = over || !marked ? dibs__push(tx, found, &count, sizeof *item) : NULL;
         if (item)
@@ -210,7 +226,6 @@ static void orphan_claims_of(struct tx *tx, const struct silent *s)
 {
     struct orphan *found = NULL;
     size_t count = 0;
-    struct dibs_cleaned ignored = {0};
     struct db_rows *rows = db_query(tx->db,
                                     SQL("SELECT " CLAIM_COLUMNS
                                         " FROM claim c WHERE c.session_id = $1 AND c.attention = 1 "
@@ -221,12 +236,12 @@ static void orphan_claims_of(struct tx *tx, const struct silent *s)
         if (!o)
             break;
         dibs__claim_row_read(tx, rows, 0, &o->claim);
-        o->reason = "session_stale";
+        o->reason = dibs__claim_is_past(tx, &o->claim) ? "expired" : "session_stale";
         o->stale_for = s->silent_for;
     }
     db_done(rows);
     for (size_t i = 0; i < count && db_ok(tx->db); i++)
-        free_orphan(tx, &found[i], &ignored);
+        free_orphan(tx, &found[i]);
 }
 
 static void tell_session(struct tx *tx, const char *type, const struct silent *s)
@@ -253,8 +268,7 @@ static dibs_status sessions_tx(struct tx *tx, const void *input, void *output)
                     DB_ARGS(db_t(found[i].id)));
             tell_session(tx, "session:stale", &found[i]);
             out->stale++;
-            /* alive: slow, not gone */
-        } else if (dibs__session_process(tx, found[i].id) != DIBS_PROCESS_ALIVE) {
+        } else {
             orphan_claims_of(tx, &found[i]);
             db_exec(tx->db, SQL("DELETE FROM lock_wait WHERE session_id = $1"),
                     DB_ARGS(db_t(found[i].id)));

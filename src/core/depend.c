@@ -10,6 +10,8 @@
  */
 #include "core/core.h"
 
+#define WAY_BYTES_MAX 300 /* of a cycle in a message, which has room for 511 in all */
+
 bool dibs__has_unfinished_dependencies(struct tx *tx, int64_t task_key)
 {
     return db_value_int(tx->db, 0,
@@ -47,30 +49,8 @@ void dibs__dependencies_read(struct tx *tx, int64_t task_key, struct dibs_task *
 
 /* ---- setting them ---------------------------------------------------------------------------- */
 
-/* Whether `from` needs `target`, directly or not; if so, the way there is written into *path: "a ->
- * b -> target". */
-static bool find_path(struct tx *tx, int64_t from, int64_t target, const char **path)
-{
-    struct db_rows *rows =
-        db_query(tx->db,
-                 SQL("WITH RECURSIVE way (key, path) AS ("
-                     "  SELECT t.key, CAST(t.id AS TEXT) FROM task t WHERE t.key = $1"
-                     "  UNION"
-                     "  SELECT p.needs_key, way.path || ' -> ' || t.id"
-                     "  FROM way JOIN task_dependency p ON p.task_key = way.key JOIN task t ON "
-                     "t.key = p.needs_key"
-                     "  WHERE way.key <> $2 AND length(way.path) < 400"
-                     ") SELECT path FROM way WHERE key = $2 LIMIT 1"),
-                 DB_ARGS(db_i(from), db_i(target)));
-    bool found = db_next(rows);
-    if (found)
-        *path = db_text(rows, 0, tx->a);
-    db_done(rows);
-    return found;
-}
-
-/* The same question without writing the way down: every task is visited once, however many ways
- * lead to it. */
+/* Whether `from` is or needs `target`, directly or not. Every task is visited once, however many
+ * ways lead to it. */
 static bool is_reachable(struct tx *tx, int64_t from, int64_t target)
 {
     return db_value_int(tx->db, 0,
@@ -83,21 +63,49 @@ static bool is_reachable(struct tx *tx, int64_t from, int64_t target)
                         DB_ARGS(db_i(from), db_i(target))) == 1;
 }
 
+/* The first task that `from` needs and from which `target` is reached. */
+static bool next_on_the_way(struct tx *tx, int64_t from, int64_t target, struct task_row *out)
+{
+    bool found = false;
+    struct db_rows *rows = db_query(
+        tx->db, SQL("SELECT needs_key FROM task_dependency WHERE task_key = $1 ORDER BY needs_key"),
+        DB_ARGS(db_i(from)));
+    while (!found && db_next(rows))
+        found = is_reachable(tx, db_int(rows, 0), target) &&
+                dibs__task_load_key(tx, db_int(rows, 0), out);
+    db_done(rows);
+    return found;
+}
+
+/* The way from a task to one that it needs, as far as a message has room for: "a -> b -> c". One
+ * way is followed step by step; trying all of them could take for ever. */
+static const char *write_way(struct tx *tx, const struct task_row *from, int64_t target)
+{
+    struct task_row at = *from;
+    const char *way = at.id;
+    while (way && at.key != target && next_on_the_way(tx, at.key, target, &at)) {
+        if (strlen(way) + strlen(at.id) > WAY_BYTES_MAX)
+            return arena_printf(tx->a, "%s -> ...", way);
+        way = arena_printf(tx->a, "%s -> %s", way, at.id);
+    }
+    return way ? way : from->id;
+}
+
 static dibs_status add_one(struct tx *tx, const struct task_row *row, const char *id)
 {
     struct task_row needed = {0};
-    dibs_status status = dibs__task_load(tx, id, &needed);
+    dibs_status status = dibs__check_id(tx->err, "dependsOn", id);
+    if (status == DIBS_OK)
+        status = dibs__task_load(tx, id, &needed);
     if (status == DIBS_TASK_NOT_FOUND)
         return dibs__refuse(tx, status, "task '%s' depends on '%s', which does not exist", row->id,
                             id);
     if (status != DIBS_OK)
         return status;
-    if (needed.key == row->key || is_reachable(tx, needed.key, row->key)) {
-        const char *path = needed.id;
-        find_path(tx, needed.key, row->key, &path);
+    if (is_reachable(tx, needed.key, row->key))
         return dibs__refuse(tx, DIBS_DEPENDENCY_CYCLE,
-                            "the dependencies would form a cycle: %s -> %s", row->id, path);
-    }
+                            "the dependencies would form a cycle: %s -> %s", row->id,
+                            write_way(tx, &needed, row->key));
     db_exec(tx->db,
             SQL("INSERT INTO task_dependency (task_key, needs_key) VALUES ($1, $2) ON CONFLICT DO "
                 "NOTHING"),

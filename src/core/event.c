@@ -188,6 +188,8 @@ dibs_status dibs_events(dibs *d, dibs_arena *a, const struct dibs_event_filter *
 
 struct subscriber {
     int64_t id;
+    int64_t since; /* newest event when it came: it is given later ones */
+    bool gone;     /* unsubscribed in a callback; freed when the delivery is over */
     struct subscriber *next;
     dibs_on_event *on_event;
     void *context;
@@ -235,13 +237,13 @@ dibs_status dibs_subscribe(dibs *d, const struct dibs_subscription *in, int64_t 
         subscriber_free(s);
         return error_set(err, DIBS_OUT_OF_MEMORY, "out of memory");
     }
-    if (!d->subscribers) { /* the first one: from now on */
-        dibs_status status = last_event(d, &d->delivered, err);
-        if (status != DIBS_OK) {
-            subscriber_free(s);
-            return status;
-        }
+    dibs_status status = last_event(d, &s->since, err);
+    if (status != DIBS_OK) {
+        subscriber_free(s);
+        return status;
     }
+    if (!d->subscribers) /* nobody has listened: there is nothing to catch up with */
+        d->delivered = s->since;
     s->id = ++d->subscriber_last_id;
     s->on_event = in->on_event;
     s->context = in->context;
@@ -251,28 +253,37 @@ dibs_status dibs_subscribe(dibs *d, const struct dibs_subscription *in, int64_t 
     return DIBS_OK;
 }
 
+/* Unlinks and frees those that are gone, or all. */
+static void remove_subscribers(dibs *d, bool all)
+{
+    for (struct subscriber **link = &d->subscribers; *link;) {
+        struct subscriber *s = *link;
+        if (!all && !s->gone) {
+            link = &s->next;
+            continue;
+        }
+        *link = s->next;
+        subscriber_free(s);
+    }
+}
+
 void dibs_unsubscribe(dibs *d, int64_t id)
 {
-    for (struct subscriber **link = &d->subscribers; *link; link = &(*link)->next) {
-        if ((*link)->id != id)
-            continue;
-        struct subscriber *gone = *link;
-        *link = gone->next;
-        subscriber_free(gone);
-        return;
-    }
+    for (struct subscriber *s = d->subscribers; s; s = s->next)
+        s->gone = s->gone || s->id == id;
+    if (!d->delivering) /* else the delivery is on its way along the list */
+        remove_subscribers(d, false);
 }
 
 void dibs__subscribers_free(dibs *d)
 {
-    while (d->subscribers)
-        dibs_unsubscribe(d, d->subscribers->id);
+    remove_subscribers(d, true);
 }
 
 /* A subscriber to "claim:expired" sees that name; one to everything sees ours. */
 static void give(struct subscriber *s, const struct dibs_event *event)
 {
-    if (!type_wanted(s->types, event->type))
+    if (s->gone || event->number <= s->since || !type_wanted(s->types, event->type))
         return;
     struct dibs_event seen = *event;
     for (size_t i = 0; i < s->types.count; i++)
@@ -297,13 +308,12 @@ dibs_status dibs_dispatch(dibs *d, struct dibs_error *err)
         status = dibs_events(d, a, &next, &page, err);
         for (size_t i = 0; status == DIBS_OK && i < page.count; i++) {
             d->delivered = page.items[i].number;
-            for (struct subscriber *s = d->subscribers, *after = NULL; s; s = after) {
-                after = s->next; /* a callback may unsubscribe itself */
+            for (struct subscriber *s = d->subscribers; s; s = s->next)
                 give(s, &page.items[i]);
-            }
         }
     } while (status == DIBS_OK && page.count == PAGE_MAX);
     d->delivering = false;
+    remove_subscribers(d, false);
     dibs_arena_free(a);
     return status;
 }

@@ -126,8 +126,34 @@ static dibs_status cancel_tx(struct tx *tx, const void *input, void *output)
     return finish(tx, &task, output);
 }
 
-/* Tasks that had been unblocked by this one's completion keep their status: they may be under
- * way. */
+/* Tasks that had been waiting for this one and were not begun since wait again. */
+static void block_dependants(struct tx *tx, const struct task_row *reopened)
+{
+    int64_t *keys = NULL;
+    size_t count = 0;
+    struct db_rows *rows =
+        db_query(tx->db,
+                 SQL("SELECT t.key FROM task_dependency p JOIN task t ON t.key = p.task_key "
+                     "WHERE p.needs_key = $1 AND t.status IN ('open', 'assigned') ORDER BY t.key"),
+                 DB_ARGS(db_i(reopened->key)));
+    while (db_next(rows)) {
+        int64_t *key = dibs__push(tx, &keys, &count, sizeof *key);
+        if (key)
+            *key = db_int(rows, 0);
+    }
+    db_done(rows);
+    for (size_t i = 0; i < count; i++) {
+        struct task_row row = {0};
+        if (!dibs__task_load_key(tx, keys[i], &row))
+            return;
+        dibs__task_set_status(tx, &row, MOVE_BLOCK, DIBS_TASK_BLOCKED);
+        struct jw *w = dibs__task_event(tx, "task:blocked", &row, NULL, NULL, -1);
+        jw_ktext(w, "reason", "dependency_reopened");
+        jw_ktext(w, "dependency", reopened->id);
+        dibs__event_end(tx);
+    }
+}
+
 static dibs_status reopen_tx(struct tx *tx, const void *input, void *output)
 {
     const struct dibs_move *in = input;
@@ -146,12 +172,12 @@ static dibs_status reopen_tx(struct tx *tx, const void *input, void *output)
     task.generation++;
     task.attempts = 0;
     task.assignee = NULL;
-    task.due_at = 0;
-    bool waits = dibs__has_unfinished_dependencies(tx, task.key);
-    dibs__task_set_status(tx, &task, MOVE_REOPEN, waits ? DIBS_TASK_BLOCKED : DIBS_TASK_OPEN);
+    task.due_at = task.run_after;
+    dibs__task_set_status(tx, &task, MOVE_REOPEN, DIBS_TASK_OPEN);
     dibs__task_set_error(tx, task.key, NULL);
     dibs__task_set_result(tx, task.key, NULL);
     tell(tx, "task:reopened", &task, NULL, in);
+    block_dependants(tx, &task);
     return finish(tx, &task, output);
 }
 

@@ -55,11 +55,13 @@ static dibs_status once_tx(struct tx *tx, const void *input, void *output)
     dibs_status status = dibs__check_required(tx->err, "idempotencyKey", in->key, KEY_BYTES_MAX);
     if (status != DIBS_OK)
         return status;
-    if (!digest(in->request, request))
+    if (!digest(in->request ? in->request : "", request))
         return dibs__refuse(tx, DIBS_OUT_OF_MEMORY, "out of memory");
     status = look_up(tx, in, request, out);
     if (status != DIBS_NOTHING_TO_CLAIM)
         return status;
+    /* one may run inside another's work: each counts what happened inside itself */
+    int done_outside = tx->d->nested_done, kept_outside = tx->d->nested_kept;
     tx->d->nested_done = tx->d->nested_kept = 0;
     status = in->work(tx->d, tx->a, in->context, &out->answer, tx->err);
     if (status == DIBS_OK)
@@ -71,6 +73,8 @@ static dibs_status once_tx(struct tx *tx, const void *input, void *output)
      * happened */
     else
         tx->keep = tx->d->nested_kept > 0 && tx->d->nested_done == 0;
+    tx->d->nested_done = done_outside;
+    tx->d->nested_kept = kept_outside;
     return status;
 }
 

@@ -7,6 +7,7 @@
 
 #define RECENT_COMPLETIONS 10
 #define RECENT_LOOK_BACK 10000 /* events; older completions are not recent */
+#define DAY_MS 86400000
 
 void dibs__tally_add(struct tx *tx, struct dibs_tally_list *list, const char *name, int64_t count)
 {
@@ -178,22 +179,54 @@ static void read_recent(struct tx *tx, const char *project, struct dibs_summary 
     db_done(rows);
 }
 
+/* Of one project the journal itself is counted, from its end back to midnight; the saved scores know
+ * no projects. */
+static int64_t completed_today(struct tx *tx, const char *project)
+{
+    int64_t day = tx->now / DAY_MS, count = 0;
+    if (!project)
+        return dibs__score_day(tx, "task:completed", day);
+    struct db_rows *rows = db_query(
+        tx->db, SQL("SELECT at, type, project FROM event ORDER BY number DESC"), DB_NO_ARGS);
+    while (db_next(rows) && db_int(rows, 0) / DAY_MS >= day)
+        count += str_eq(db_text_borrowed(rows, 1), "task:completed") &&
+                 str_eq(db_text_borrowed(rows, 2), project) && db_int(rows, 0) / DAY_MS == day;
+    db_done(rows);
+    return count;
+}
+
+/* The list of sessions has an end, the numbers do not. */
+static void count_sessions(struct tx *tx, const char *project, struct dibs_summary *out)
+{
+    struct db_rows *rows =
+        db_query(tx->db, SQL("SELECT project, status FROM session WHERE ended_at IS NULL"),
+                 DB_NO_ARGS);
+    while (db_next(rows)) {
+        if (project && !str_eq(project, db_text_borrowed(rows, 0)))
+            continue;
+        bool stale = str_eq(db_text_borrowed(rows, 1), "stale");
+        out->stale_sessions += stale;
+        out->active_sessions += !stale;
+    }
+    db_done(rows);
+}
+
 static dibs_status summary_tx(struct tx *tx, const void *input, void *output)
 {
     const char *project = input;
     struct dibs_summary *out = output;
+    struct dibs_in_flight flying = {0};
     struct dibs_session_filter filter = {.project = project, .limit = PAGE_MAX};
     dibs_status status = dibs_session_list(tx->d, tx->a, &filter, &out->sessions, tx->err);
+    if (status == DIBS_OK)
+        status = in_flight_tx(
+            tx, &(struct dibs_in_flight_filter){.project = project, .limit = 1}, &flying);
     if (status != DIBS_OK)
         return status;
-    for (size_t i = 0; i < out->sessions.count; i++) {
-        const struct dibs_session *s = &out->sessions.items[i];
-        out->active_sessions += s->status == DIBS_SESSION_ACTIVE;
-        out->stale_sessions += s->status == DIBS_SESSION_STALE;
-        out->in_flight += s->claims_live;
-    }
+    out->in_flight = flying.total;
+    count_sessions(tx, project, out);
     tasks_by_status(tx, project, &out->tasks_by_status);
-    out->completed_today = dibs__score_day(tx, "task:completed", tx->now / 86400000);
+    out->completed_today = completed_today(tx, project);
     read_recent(tx, project, out);
     out->at_ms = tx->now;
     return dibs__store_status(tx);

@@ -125,7 +125,8 @@ static bool is_repeated_failure(struct tx *tx, const struct task_row *task,
 {
     struct claim_row last = {0};
     struct dibs_task full = {0};
-    bool waits = task->status == DIBS_TASK_OPEN || task->status == DIBS_TASK_FAILED;
+    bool waits = task->status == DIBS_TASK_OPEN && !in->permanent;
+    waits = waits || task->status == DIBS_TASK_FAILED;
     if (!waits || !dibs__claim_load(tx, task->last_token, &last) ||
         !str_eq(last.end_reason, "failed"))
         return false;
@@ -164,6 +165,7 @@ static bool may_complete_late(struct tx *tx, const struct task_row *task,
     if (task->status != DIBS_TASK_OPEN)
         return false;
     return dibs__claim_load(tx, task->last_token, last) &&
+           str_eq(last->kind, "task") && /* who has read an offer has not done the task */
            str_eq(last->session_id, in->session_id) && (!in->token || in->token == last->token) &&
            last->generation == task->generation;
 }

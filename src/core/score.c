@@ -8,13 +8,18 @@
  */
 #include "core/core.h"
 
+/* A task that fails because its attempts are used up has two events: the end of the last claim, and
+ * task:failed without one, which is not to be counted as one more. */
+#define IS_COUNTED "(held IS NOT NULL OR type <> 'task:failed') "
+
 /* Saved counts and the tail, as one table. $1 is score_upto. */
 #define COUNTED                                                                                    \
     "(SELECT day, agent, type, count, held, last_at FROM score "                                   \
     " UNION ALL "                                                                                  \
     " SELECT at / 86400000, coalesce(agent, ''), type, count(*), coalesce(sum(held), 0), max(at) " \
     "FROM event "                                                                                  \
-    " WHERE number > $1 GROUP BY at / 86400000, coalesce(agent, ''), type) counted "
+    " WHERE number > $1 AND " IS_COUNTED                                                           \
+    "GROUP BY at / 86400000, coalesce(agent, ''), type) counted "
 
 static int64_t folded_upto(struct tx *tx)
 {
@@ -33,7 +38,8 @@ void dibs__scores_fold(struct tx *tx)
         SQL("INSERT INTO score (day, agent, type, count, held, last_at) "
             "SELECT at / 86400000, coalesce(agent, ''), type, count(*), coalesce(sum(held), 0), "
             "max(at) FROM event "
-            "WHERE number > $1 AND number <= $2 GROUP BY at / 86400000, coalesce(agent, ''), type "
+            "WHERE number > $1 AND number <= $2 AND " IS_COUNTED
+            "GROUP BY at / 86400000, coalesce(agent, ''), type "
             "ON CONFLICT (day, agent, type) DO UPDATE SET count = score.count + excluded.count, "
             "held = score.held + excluded.held, last_at = excluded.last_at"),
         DB_ARGS(db_i(upto), db_i(last)));

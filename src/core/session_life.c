@@ -194,7 +194,8 @@ dibs_status dibs_session_resume(dibs *d, dibs_arena *a, const char *session_id,
 
 /* ---- the end, and release of what a session holds -------------------------------------------- */
 
-static void release_claims(struct tx *tx, const char *session_id, const char *reason,
+/* told: it is the session itself that lets go; else its next heartbeat tells it. */
+static void release_claims(struct tx *tx, const char *session_id, const char *reason, bool told,
                            struct dibs_cleaned *out)
 {
     struct claims claims = {0};
@@ -207,7 +208,7 @@ static void release_claims(struct tx *tx, const char *session_id, const char *re
         if (dibs__claim_is_past(tx, c))
             dibs__claim_lapse(tx, c, "task:claim-expired", "expired", 0);
         else
-            dibs__claim_give_back(tx, c, &task, reason, true);
+            dibs__claim_give_back(tx, c, &task, reason, told);
         dibs__cleaned_add(tx, out, c, task.id, c->end_reason, 0);
     }
     out->session_id = session_id;
@@ -228,7 +229,7 @@ static dibs_status deregister_tx(struct tx *tx, const void *input, void *output)
     dibs_status status = dibs__session_load(tx, input, &session);
     if (status != DIBS_OK)
         return status;
-    release_claims(tx, session.id, "session_deregistered", &cleaned);
+    release_claims(tx, session.id, "session_deregistered", true, &cleaned);
     int64_t locks = dibs__locks_release_session(tx, session.id, "session_deregistered");
     dibs__session_end(tx, session.id, "session_deregistered");
     struct event_head head = {.type = "session:deregistered",
@@ -265,7 +266,8 @@ static dibs_status release_claims_tx(struct tx *tx, const void *input, void *out
         status = dibs__check_text(tx->err, "reason", reason, WORD_BYTES_MAX);
     if (status != DIBS_OK)
         return status;
-    release_claims(tx, arena_strdup(tx->a, in->session_id), arena_strdup(tx->a, reason), output);
+    release_claims(tx, arena_strdup(tx->a, in->session_id), arena_strdup(tx->a, reason), false,
+                   output);
     return dibs__store_status(tx);
 }
 

@@ -65,12 +65,13 @@ static dibs_status put(dibs *d, const struct setting *s, const char *text, const
     bool readable = s->is_duration ? str_to_duration_ms(text, &value)
                                    : read_switch(text, &value) || str_to_int(text, &value);
     if (!readable || value < s->least || value > s->most) {
-        char least[32], most[32];
+        char least[32], most[32], range[96];
         str_from_duration_ms(s->least, least);
         str_from_duration_ms(s->most, most);
+        snprintf(range, sizeof range, "a duration from %s to %s", least, most);
         return error_field(err, s->name, "cannot be '%s' (from %s): it takes %s", text, origin,
                            !s->is_duration ? "on or off"
-                           : readable      ? "a longer or shorter duration"
+                           : readable      ? range
                                            : "a duration such as 1500ms, 90s, 30m, 2h or 7d");
     }
     *slot(d, s) = value;
@@ -90,6 +91,8 @@ static int on_config_line(void *user, const char *section, const char *name, con
 {
     struct config_reader *r = user;
     (void)section;
+    if (r->status != DIBS_OK) /* the reader goes on after an error; the first one counts */
+        return 0;
     const struct setting *s = find(name);
     if (!s)
         r->status = error_set(r->err, DIBS_INVALID_REQUEST,

@@ -40,6 +40,8 @@ static void shift_leases(struct tx *tx, int64_t delta)
             DB_ARGS(db_i(delta)));
     db_exec(tx->db, SQL("UPDATE counter SET value = value + $1 WHERE name = 'cleanup_at'"),
             DB_ARGS(db_i(delta)));
+    /* how long an answer can be asked for again is a duration too */
+    db_exec(tx->db, SQL("UPDATE idempotency SET at = at + $1"), DB_ARGS(db_i(delta)));
 }
 
 static void adjust(struct tx *tx, const char *boot, int64_t offset, int64_t delta,
@@ -87,6 +89,15 @@ static void start_anew(struct tx *tx, const char *boot, bool is_new_store)
     adjust(tx, boot, now - steady, seen > 0 ? now - seen : 0, "boot");
 }
 
+/* A reader cannot move the clock. Until a writer does, it stands where the store was last seen: no
+ * lease looks ended that the writer will find running. */
+static int64_t standing_still(struct tx *tx)
+{
+    const struct dibs_platform *p = tx->d->platform;
+    int64_t seen = last_seen(tx);
+    return seen > 0 ? seen : p->wall_ms(p->context);
+}
+
 static void follow_wall_clock(struct tx *tx, const char *boot)
 {
     const struct dibs_platform *p = tx->d->platform;
@@ -113,9 +124,8 @@ dibs_status dibs__clock_begin(struct tx *tx, bool writing)
         start_anew(tx, boot, !known);
     else if (writing)
         follow_wall_clock(tx, boot);
-    /* a reader cannot move the clock; until a writer comes, the time of day will do */
     else if (!same_boot)
-        tx->d->clock_offset = p->wall_ms(p->context) - p->steady_ms(p->context);
+        tx->d->clock_offset = standing_still(tx) - p->steady_ms(p->context);
     tx->now = dibs__clock_now(tx->d);
     return dibs__store_status(tx);
 }

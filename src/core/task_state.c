@@ -19,10 +19,12 @@
  *   open, assigned, in_progress -- block --> blocked
  *   blocked -- unblock, last dependency done --> open, or assigned if it was assigned
  *   any that is not final -- cancel --> cancelled
- *   completed, failed, cancelled -- reopen --> open, or blocked while a dependency is unfinished
+ *   completed, failed, cancelled -- reopen --> open
  *
- * Promises: `ready` is 1 exactly for open tasks whose time has come. `finished_at` is set exactly in
- * final states. A final state is left by reopen only, which starts a new generation.
+ *   Whatever leads to open or assigned leads to blocked while a dependency is unfinished.
+ *
+ * Promises: `ready` is 1 exactly for open tasks whose time has come. `finished_at` is set exactly
+ * in final states. A final state is left by reopen only, which starts a new generation.
  */
 #include "core/core.h"
 
@@ -47,7 +49,7 @@ static const struct {
     [MOVE_BLOCK] = {"blocked", BIT(OPEN) | BIT(ASSIGNED) | BIT(IN_PROGRESS), BIT(BLOCKED)},
     [MOVE_UNBLOCK] = {"unblocked", BIT(BLOCKED), BIT(OPEN) | BIT(ASSIGNED)},
     [MOVE_CANCEL] = {"cancelled", ~FINAL, BIT(CANCELLED)},
-    [MOVE_REOPEN] = {"reopened", FINAL, BIT(OPEN) | BIT(BLOCKED)},
+    [MOVE_REOPEN] = {"reopened", FINAL, BIT(OPEN)},
 };
 
 static const char *const names[] = {
@@ -93,7 +95,7 @@ bool dibs_task_status_parse(const char *word, enum dibs_task_status *out)
 static const struct {
     const char *word;
     int64_t priority, from;
-} words[] = {{"critical", 95, 90}, {"high", 75, 63}, {"medium", 50, 38}, {"low", 25, 0}};
+} words[] = {{"critical", 95, 85}, {"high", 75, 63}, {"medium", 50, 38}, {"low", 25, 0}};
 
 bool dibs_priority_parse(const char *word, int64_t *out)
 {
@@ -139,6 +141,15 @@ enum dibs_task_status dibs__task_home(const struct task_row *row)
     return row->assignee ? DIBS_TASK_ASSIGNED : DIBS_TASK_OPEN;
 }
 
+/* A task that comes back may have to wait by now: it was given a dependency while it was away, or
+ * one of them was reopened. */
+static enum dibs_task_status or_blocked(struct tx *tx, const struct task_row *row,
+                                        enum dibs_task_status to)
+{
+    bool queued = to == DIBS_TASK_OPEN || to == DIBS_TASK_ASSIGNED;
+    return queued && dibs__has_unfinished_dependencies(tx, row->key) ? DIBS_TASK_BLOCKED : to;
+}
+
 void dibs__task_set_status(struct tx *tx, struct task_row *row, enum task_move move,
                            enum dibs_task_status to)
 {
@@ -149,6 +160,7 @@ void dibs__task_set_status(struct tx *tx, struct task_row *row, enum task_move m
                 "a task was about to make a move that the table does not allow");
         return;
     }
+    to = or_blocked(tx, row, to);
     row->status = to;
     row->finished_at = dibs__task_is_final(to) ? tx->now : 0;
     bool due = row->due_at <= tx->now;

@@ -118,15 +118,16 @@ static dibs_status run_nested(struct tx *tx, tx_work *work, const void *in, void
     if (!db_savepoint(tx->db))
         return db_error(tx->db, tx->err);
     dibs_status status = run_work(tx, work, in, out);
-    if (must_undo(tx, status)) {
-        db_rollback_to(tx->db);
-        dibs__drafts_cut(tx->d, mark);
-        return status;
+    if (!must_undo(tx, status)) {
+        if (db_release(tx->db)) {
+            tx->d->nested_done += status == DIBS_OK;
+            tx->d->nested_kept += status != DIBS_OK;
+            return status;
+        }
+        status = db_error(tx->db, tx->err);
     }
-    tx->d->nested_done += status == DIBS_OK;
-    tx->d->nested_kept += status != DIBS_OK;
-    if (!db_release(tx->db))
-        return db_error(tx->db, tx->err);
+    db_rollback_to(tx->db);
+    dibs__drafts_cut(tx->d, mark);
     return status;
 }
 
@@ -174,12 +175,17 @@ static dibs_status run(dibs *d, dibs_arena *a, struct dibs_error *err, enum db_m
     return status;
 }
 
+static dibs_status refuse_in_callback(struct dibs_error *err)
+{
+    return error_set(err, DIBS_STORE_BUSY,
+                     "an event callback cannot write; note the event and write later");
+}
+
 dibs_status dibs__write(dibs *d, dibs_arena *a, struct dibs_error *err, tx_work *work,
                         const void *in, void *out, size_t out_bytes)
 {
     if (d->delivering)
-        return error_set(err, DIBS_STORE_BUSY,
-                         "an event callback cannot write; note the event and write later");
+        return refuse_in_callback(err);
     return run(d, a, err, DB_WRITE, work, in, out, out_bytes);
 }
 
@@ -195,6 +201,8 @@ dibs_status dibs_batch_begin(dibs *d, struct dibs_error *err)
 {
     struct dibs_error unheard = {0};
     struct tx tx = {.d = d, .db = d->db, .a = d->drafts_arena, .err = err ? err : &unheard};
+    if (d->delivering)
+        return refuse_in_callback(err);
     if (in_transaction(d))
         return error_set(err, DIBS_STORE_BUSY, "a transaction is already open on this handle");
     dibs_status status = transaction_begin(&tx, DB_WRITE);
@@ -208,6 +216,8 @@ dibs_status dibs_batch_commit(dibs *d, struct dibs_error *err)
     struct tx tx = {.d = d, .db = d->db, .a = d->drafts_arena, .err = err ? err : &unheard};
     if (!d->batch)
         return error_set(err, DIBS_STORE_BUSY, "no batch is open on this handle");
+    if (d->depth > 0)
+        return error_set(err, DIBS_STORE_BUSY, "an operation of the batch is still under way");
     d->batch = false;
     tx.now = dibs__clock_now(d);
     dibs_status status = transaction_commit(&tx);
@@ -218,9 +228,8 @@ dibs_status dibs_batch_commit(dibs *d, struct dibs_error *err)
 
 void dibs_batch_cancel(dibs *d)
 {
-    struct tx tx = {.d = d, .db = d->db};
-    if (!d || !d->batch)
+    if (!d || !d->batch || d->depth > 0)
         return;
     d->batch = false;
-    transaction_cancel(&tx);
+    transaction_cancel(&(struct tx){.d = d, .db = d->db});
 }

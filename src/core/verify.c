@@ -62,9 +62,17 @@ static bool ends(const char *type)
 }
 
 struct token_state {
-    int64_t last_granted;
+    bool whole; /* nothing has been pruned: every grant is in the journal */
+    int64_t first_granted, last_granted;
     json_t *live; /* token as text -> true, for those granted and not ended */
 };
+
+/* Whether the event that granted the token is still in the journal. Tokens grow with the events, so
+ * the grants that were pruned are those below the first that is left. */
+static bool grant_is_kept(const struct token_state *s, int64_t token)
+{
+    return s->whole || (s->first_granted && token >= s->first_granted);
+}
 
 static json_t *parse(struct tx *tx, const char *data)
 {
@@ -82,6 +90,8 @@ static dibs_status note_grant(struct tx *tx, struct token_state *s, int64_t numb
         return disagree(tx, "event %" PRId64 " grants token %" PRId64 " after %" PRId64, number,
                         token, s->last_granted);
     s->last_granted = token;
+    if (!s->first_granted)
+        s->first_granted = token;
     if (json_object_set_new(s->live, name, json_true()) != 0)
         return dibs__refuse(tx, DIBS_OUT_OF_MEMORY, "out of memory");
     return DIBS_OK;
@@ -91,13 +101,7 @@ static dibs_status note_end(struct tx *tx, struct token_state *s, int64_t number
 {
     char name[24];
     snprintf(name, sizeof name, "%" PRId64, token);
-    bool granted_here = s->last_granted && token <= s->last_granted;
-    if (json_object_del(s->live, name) == 0 || !granted_here)
-        return DIBS_OK;
-    int64_t claimed_at = db_value_int(
-        tx->db, 0, SQL("SELECT claimed_at FROM claim WHERE token = $1"), DB_ARGS(db_i(token)));
-    int64_t floor = db_value_int(tx->db, 0, SQL("SELECT min(at) FROM event"), DB_NO_ARGS);
-    if (claimed_at >= floor) /* else it was granted by an event that has been pruned */
+    if (json_object_del(s->live, name) != 0 && grant_is_kept(s, token))
         return disagree(tx, "event %" PRId64 " ends token %" PRId64 ", which was not live", number,
                         token);
     return DIBS_OK;
@@ -137,13 +141,12 @@ static dibs_status note_event(struct tx *tx, struct token_state *s, struct db_ro
 static dibs_status compare_live(struct tx *tx, struct token_state *s)
 {
     dibs_status status = DIBS_OK;
-    int64_t floor = db_value_int(tx->db, 0, SQL("SELECT min(at) FROM event"), DB_NO_ARGS);
-    struct db_rows *rows = db_query(
-        tx->db, SQL("SELECT token, claimed_at FROM claim WHERE ended_at IS NULL"), DB_NO_ARGS);
+    struct db_rows *rows =
+        db_query(tx->db, SQL("SELECT token FROM claim WHERE ended_at IS NULL"), DB_NO_ARGS);
     while (status == DIBS_OK && db_next(rows)) {
         char name[24];
         snprintf(name, sizeof name, "%" PRId64, db_int(rows, 0));
-        if (json_object_del(s->live, name) != 0 && db_int(rows, 1) > floor)
+        if (json_object_del(s->live, name) != 0 && grant_is_kept(s, db_int(rows, 0)))
             status = disagree(tx, "claim %s is live, but the journal has ended it", name);
     }
     db_done(rows);
@@ -153,9 +156,9 @@ static dibs_status compare_live(struct tx *tx, struct token_state *s)
     return status;
 }
 
-static dibs_status verify_tokens(struct tx *tx)
+static dibs_status verify_tokens(struct tx *tx, bool whole)
 {
-    struct token_state s = {.live = json_object()};
+    struct token_state s = {.whole = whole, .live = json_object()};
     dibs_status status = s.live ? DIBS_OK : dibs__refuse(tx, DIBS_OUT_OF_MEMORY, "out of memory");
     struct db_rows *rows =
         db_query(tx->db, SQL("SELECT number, type, data FROM event ORDER BY number"), DB_NO_ARGS);
@@ -216,8 +219,10 @@ static dibs_status verify_holders(struct tx *tx)
                      DB_NO_ARGS);
     int64_t stray =
         db_value_int(tx->db, 0,
-                     SQL("SELECT count(*) FROM claim c JOIN task t ON t.key = c.task_key "
-                         "WHERE c.ended_at IS NULL AND (t.last_token <> c.token OR t.status <> "
+                     SQL("SELECT count(*) FROM claim c LEFT JOIN task t ON t.key = c.task_key "
+                         "WHERE c.ended_at IS NULL AND c.kind <> 'lock' "
+                         "AND (t.key IS NULL OR coalesce(t.last_token, 0) <> c.token "
+                         "OR t.status <> "
                          "CASE c.kind WHEN 'task' THEN 'in_progress' ELSE 'reviewing' END)"),
                      DB_NO_ARGS);
     if (unheld || stray)
@@ -236,5 +241,5 @@ dibs_status dibs__verify(struct tx *tx)
         status = verify_holders(tx);
     if (status == DIBS_OK)
         status = verify_tasks(tx);
-    return status == DIBS_OK ? verify_tokens(tx) : status;
+    return status == DIBS_OK ? verify_tokens(tx, first == 1) : status;
 }
