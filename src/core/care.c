@@ -17,7 +17,9 @@ dibs_status dibs_backup(dibs *d, const char *path, struct dibs_error *err)
     if (d->batch || d->depth > 0)
         return error_set(err, DIBS_STORE_BUSY,
                          "cannot back up while a transaction is open on this handle");
-    return db_backup(d->db, path, err);
+    /* put back over the original with cp, the copy would have the same inode: it must know by
+     * itself */
+    return db_backup(d->db, path, SQL("UPDATE identity SET file = 'a backup'"), err);
 }
 
 /* ---- diagnosis ------------------------------------------------------------------------------- */

@@ -277,12 +277,12 @@ int64_t db_change_counter(struct db *db)
     return db->change_counter;
 }
 
-dibs_status db_backup(struct db *db, const char *path, struct dibs_error *err)
+dibs_status db_backup(struct db *db, const char *path, const char *mark, struct dibs_error *err)
 {
     struct dibs_error why = {0};
     dibs_status s = care_allowed(db, "back up", &why);
     if (s == DIBS_OK)
-        s = db->driver->backup(db->conn, path, &why);
+        s = db->driver->backup(db->conn, path, mark, &why);
     return s == DIBS_OK ? s : error_set(err, s, "%s", why.message);
 }
 

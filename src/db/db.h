@@ -123,7 +123,10 @@ int64_t db_change_counter(struct db *db);
 
 /* A whole copy in a new file, flushed; DIBS_INVALID_REQUEST when the file exists. Outside of
  * transactions, like all of these. Writers go on meanwhile. */
-dibs_status db_backup(struct db *db, const char *path, struct dibs_error *err) MUST_USE;
+/* A whole, consistent copy in the new file `path`. `mark` is SQL run in the copy before it gets its
+ * name, so that the copy can tell that it is one. */
+dibs_status db_backup(struct db *db, const char *path, const char *mark, struct dibs_error *err)
+    MUST_USE;
 struct db_info {
     const char *engine;  /* "SQLite" */
     const char *version; /* "3.40.1" */

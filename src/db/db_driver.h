@@ -47,7 +47,8 @@ struct db_driver {
 
     /* Differs from the last answer when another connection has committed in between. */
     dibs_status (*data_version)(struct db_conn *c, int64_t *out, struct dibs_error *err);
-    dibs_status (*backup)(struct db_conn *c, const char *path, struct dibs_error *err);
+    dibs_status (*backup)(struct db_conn *c, const char *path, const char *mark,
+                          struct dibs_error *err);
     dibs_status (*info)(struct db_conn *c, struct db_info *out, struct dibs_error *err);
     dibs_status (*check)(struct db_conn *c, struct dibs_error *err);
 };

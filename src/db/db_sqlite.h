@@ -70,7 +70,8 @@ int sqlite_count_wal_pages(void *conn, sqlite3 *sqlite, const char *name, int pa
 /* Under the write lock: moves the log into the data file when it is long enough. Only a failed
  * flush is returned; anything else is logged and tried again later. */
 dibs_status sqlite_checkpoint_if_due(struct db_conn *c, struct dibs_error *err);
-dibs_status sqlite_backup(struct db_conn *c, const char *path, struct dibs_error *err);
+dibs_status sqlite_backup(struct db_conn *c, const char *path, const char *mark,
+                          struct dibs_error *err);
 dibs_status sqlite_info(struct db_conn *c, struct db_info *out, struct dibs_error *err);
 dibs_status sqlite_check(struct db_conn *c, struct dibs_error *err);
 bool sqlite_has_wal_reset_bug(int version_number);

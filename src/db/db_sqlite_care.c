@@ -80,7 +80,7 @@ static dibs_status copy_failed(sqlite3 *to, const char *path, int rc, struct dib
 
 /* copy: all pages as of one instant, in one read transaction; writers go on meanwhile. The end of
  * the copy flushes it. */
-static dibs_status copy(struct db_conn *c, const char *draft, const char *path,
+static dibs_status copy(struct db_conn *c, const char *draft, const char *path, const char *mark,
                         struct dibs_error *err)
 {
     sqlite3 *to = NULL;
@@ -95,12 +95,18 @@ static dibs_status copy(struct db_conn *c, const char *draft, const char *path,
         int finished = b != NULL ? sqlite3_backup_finish(b) : SQLITE_OK;
         rc = rc == SQLITE_DONE ? finished : rc;
     }
+    /* the copy has taken over the mode of the original, whose log would stay behind */
+    if (rc == SQLITE_OK)
+        rc = sqlite3_exec(to, "PRAGMA journal_mode = DELETE", NULL, NULL, NULL);
+    if (rc == SQLITE_OK)
+        rc = sqlite3_exec(to, mark, NULL, NULL, NULL);
     dibs_status s = rc == SQLITE_OK ? DIBS_OK : copy_failed(to, path, rc, err);
     sqlite3_close(to);
     return s;
 }
 
-dibs_status sqlite_backup(struct db_conn *c, const char *path, struct dibs_error *err)
+dibs_status sqlite_backup(struct db_conn *c, const char *path, const char *mark,
+                          struct dibs_error *err)
 {
     char draft[PATH_MAX] = {0};
     struct stat st = {0};
@@ -117,7 +123,7 @@ dibs_status sqlite_backup(struct db_conn *c, const char *path, struct dibs_error
                                "running, or was interrupted and can be deleted",
                                path, draft)
                    : no_copy(path, errno, err);
-    dibs_status s = copy(c, draft, path, err);
+    dibs_status s = copy(c, draft, path, mark, err);
     if (s == DIBS_OK && (renameat2(AT_FDCWD, draft, AT_FDCWD, path, RENAME_NOREPLACE) != 0 ||
                          sqlite_sync_folder_of(path) != 0))
         s = no_copy(path, errno, err);

@@ -318,7 +318,7 @@ static void use_inherited_handle(void *context)
     CHECK(count_items(db) == -1);
     CHECK(db_info(db, &info, &err) == DIBS_FORKED);
     CHECK(db_check(db, &err) == DIBS_FORKED);
-    CHECK(db_backup(db, "/nowhere", &err) == DIBS_FORKED);
+    CHECK(db_backup(db, "/nowhere", "", &err) == DIBS_FORKED);
     db_rollback(db);
     CHECK(!db_commit(db));
     db_close(db);

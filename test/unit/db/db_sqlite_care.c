@@ -181,7 +181,7 @@ static void test_a_backup_under_load_is_whole(void **state)
         char path[128] = {0};
         struct dibs_error err = {0};
         snprintf(path, sizeof path, "%s/copy-%d.db", p->folder, i);
-        assert_int_equal(db_backup(db, path, &err), DIBS_OK);
+        assert_int_equal(db_backup(db, path, "", &err), DIBS_OK);
         check_copy(path);
     }
     w->done = 1;
@@ -201,19 +201,19 @@ static void test_a_backup_overwrites_nothing(void **state)
     snprintf(part, sizeof part, "%s/copy.db.part", p->folder);
     assert_true(write_file(path, "precious", 8));
     uint64_t before = hash_of(path);
-    assert_int_equal(db_backup(db, path, &err), DIBS_INVALID_REQUEST);
+    assert_int_equal(db_backup(db, path, "", &err), DIBS_INVALID_REQUEST);
     assert_non_null(strstr(err.message, "already"));
     assert_true(hash_of(path) == before);
-    assert_int_equal(db_backup(db, p->path, &err), DIBS_INVALID_REQUEST);
+    assert_int_equal(db_backup(db, p->path, "", &err), DIBS_INVALID_REQUEST);
     assert_int_equal(unlink(path), 0);
     assert_true(write_file(part, "half", 4));
-    assert_int_equal(db_backup(db, path, &err), DIBS_INVALID_REQUEST);
+    assert_int_equal(db_backup(db, path, "", &err), DIBS_INVALID_REQUEST);
     assert_int_equal(unlink(part), 0);
-    assert_int_equal(db_backup(db, "/nonexistent/copy.db", &err), DIBS_STORE_UNAVAILABLE);
+    assert_int_equal(db_backup(db, "/nonexistent/copy.db", "", &err), DIBS_STORE_UNAVAILABLE);
     assert_true(db_begin(db, DB_WRITE));
-    assert_int_equal(db_backup(db, path, &err), DIBS_INTERNAL);
+    assert_int_equal(db_backup(db, path, "", &err), DIBS_INTERNAL);
     db_rollback(db);
-    assert_int_equal(db_backup(db, path, &err), DIBS_OK);
+    assert_int_equal(db_backup(db, path, "", &err), DIBS_OK);
     db_close(db);
 }
 
