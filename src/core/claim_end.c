@@ -102,6 +102,8 @@ void dibs__claim_lapse(struct tx *tx, struct claim_row *c, const char *event_typ
     jw_ktime(w, "expiredAt", c->expires_at);
     jw_kint(w, "ageMs", dibs__held_ms(tx, c));
     jw_kint_opt(w, "staleForMs", stale_for_ms);
+    if (tx->sweeping)
+        jw_kbool(w, "sweep", true); /* the last field: readers of summaries look for it there */
     dibs__event_end(tx);
     if (over)
         tell_failed(tx, &task, c, "attempts_exhausted");

@@ -71,6 +71,7 @@ static dibs_status expired_tx(struct tx *tx, const void *input, void *output)
 {
     struct step *out = output;
     (void)input;
+    tx->sweeping = true;
     out->full = dibs__expire_due(tx, SWEEP_BATCH_MAX, &out->cleaned) >= SWEEP_BATCH_MAX;
     if (out->cleaned.count > 0)
         tell_cleanup(tx, "expired", out->cleaned.count);
@@ -173,6 +174,7 @@ static dibs_status orphaned_tx(struct tx *tx, const void *input, void *output)
     for (int64_t i = 0; i < count && db_ok(tx->db); i++) {
         struct orphan *o = &found[i];
         struct task_row task = {0};
+        tx->sweeping = !str_eq(o->reason, "expired"); /* only the orphans are summed up below */
         bool counts = free_orphan(tx, o) && !o->claim.resource;
         if (counts && dibs__task_load_key(tx, o->claim.task_key, &task))
             dibs__cleaned_add(tx, &out->cleaned, &o->claim, task.id, o->reason, o->stale_for);

@@ -43,6 +43,7 @@ struct tx {
     dibs_arena *a;          /* where results go */
     struct dibs_error *err; /* never NULL in here */
     int64_t now;            /* store time of this operation */
+    bool sweeping;          /* a sweep, which sums up what it ends in one event */
     bool keep;              /* commit what was written although the answer is a refusal */
 };
 
@@ -78,6 +79,7 @@ struct dibs {
     int64_t delivered; /* number of the last event given to the callbacks */
     bool delivering;
     bool maintaining;
+    int64_t sweep_asked_ms; /* steady clock: when this handle last asked whether a sweep is due */
 };
 
 /* ---- running an operation (tx.c) ------------------------------------------------------------- */

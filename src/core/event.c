@@ -109,10 +109,14 @@ static bool type_wanted(struct dibs_strings types, const char *type)
     return types.count == 0;
 }
 
-/* Events of which a sweep writes one per claim, followed by one claims:cleanup with the count. */
-static bool is_sweep_detail(const char *type)
+/* An event that a sweep wrote for one claim, followed by one claims:cleanup with the count of all.
+ * Such an event says so in its last field (claim_end.c). */
+static bool is_sweep_detail(const char *type, const char *data)
 {
-    return str_eq(type, "task:claim-expired") || str_eq(type, "task:claim-orphaned");
+    static const char mark[] = "\"sweep\":true}";
+    size_t bytes = strlen(data);
+    bool lapse = str_eq(type, "task:claim-expired") || str_eq(type, "task:claim-orphaned");
+    return lapse && bytes >= sizeof mark - 1 && str_eq(data + bytes - (sizeof mark - 1), mark);
 }
 
 void dibs__event_read(struct tx *tx, struct db_rows *rows, struct dibs_event *out)
@@ -144,7 +148,8 @@ static struct db_rows *select_events(struct tx *tx, const struct dibs_event_filt
 static bool event_wanted(const struct dibs_event_filter *in, struct db_rows *rows)
 {
     const char *type = db_text_borrowed(rows, 2);
-    if (!type_wanted(in->types, type) || (in->summary && is_sweep_detail(type)))
+    if (!type_wanted(in->types, type) ||
+        (in->summary && is_sweep_detail(type, db_text_borrowed(rows, 6))))
         return false;
     return !in->project || str_eq(in->project, db_text_borrowed(rows, 3));
 }
