@@ -168,6 +168,19 @@ void str_from_duration_ms(int64_t ms, char out[32])
     snprintf(out, 32, "%" PRId64 "%s", ms / u->ms, u->name);
 }
 
+void str_rough_duration_ms(int64_t ms, char out[32])
+{
+    int64_t seconds = ms > 0 ? (ms + 999) / 1000 : 0;
+    int64_t minutes = (seconds + 59) / 60;
+    if (seconds < 120)
+        snprintf(out, 32, "%" PRId64 "s", seconds);
+    else if (minutes < 120 || minutes % 60 == 0)
+        snprintf(out, 32, "%" PRId64 "%s", minutes < 120 ? minutes : minutes / 60,
+                 minutes < 120 ? "m" : "h");
+    else
+        snprintf(out, 32, "%" PRId64 "h %" PRId64 "m", minutes / 60, minutes % 60);
+}
+
 void str_fit(char *out, size_t out_bytes, const char *text)
 {
     if (out_bytes == 0)

@@ -20,6 +20,8 @@ bool str_to_int(const char *text, int64_t *out); /* whole text, decimal, in rang
 bool str_to_duration_ms(const char *text, int64_t *out);
 /* The shortest exact form: 1800000 -> "30m". out holds at least 32 bytes. */
 void str_from_duration_ms(int64_t ms, char out[32]);
+/* For people, rounded up to what matters: 1799000 -> "30m", 59001 -> "60s", 7500000 -> "2h 5m". */
+void str_rough_duration_ms(int64_t ms, char out[32]);
 /* Copies with truncation at a UTF-8 boundary; always terminated. For fixed fields such as those of
  * dibs_error. */
 void str_fit(char *out, size_t out_bytes, const char *text);

@@ -131,7 +131,7 @@ static dibs_status refuse_held(struct tx *tx, const struct task_row *task,
 {
     int64_t remaining = held->expires_at - tx->now;
     char left[32];
-    str_from_duration_ms(remaining / 1000 * 1000, left);
+    str_rough_duration_ms(remaining, left);
     struct jw *w = dibs__task_event(tx, "task:claim-refused", task, session->id,
                                     dibs__session_agent(session), -1);
     jw_ktext(w, "holder", held->session_id);

@@ -55,7 +55,7 @@ static bool is_reachable(struct tx *tx, int64_t from, int64_t target)
 {
     return db_value_int(tx->db, 0,
                         SQL("WITH RECURSIVE needed (key) AS ("
-                            "  SELECT CAST($1 AS INTEGER)"
+                            "  SELECT CAST($1 AS BIGINT)"
                             "  UNION"
                             "  SELECT p.needs_key FROM needed JOIN task_dependency p ON p.task_key "
                             "= needed.key"

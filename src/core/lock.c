@@ -196,7 +196,7 @@ static dibs_status refuse_held(struct tx *tx, const char *resource, const struct
     const struct claim_row *c = &holders->items[0];
     int64_t remaining = c->expires_at - tx->now;
     char left[32];
-    str_from_duration_ms(remaining / 1000 * 1000, left);
+    str_rough_duration_ms(remaining, left);
     dibs__refuse(tx, DIBS_LOCK_HELD, "lock '%s' is held by session '%s' for another %s", resource,
                  c->session_id, left);
     str_fit(tx->err->holder, sizeof tx->err->holder, c->session_id);

@@ -179,8 +179,8 @@ static void read_recent(struct tx *tx, const char *project, struct dibs_summary 
     db_done(rows);
 }
 
-/* Of one project the journal itself is counted, from its end back to midnight; the saved scores know
- * no projects. */
+/* Of one project the journal itself is counted, from its end back to midnight; the saved scores
+ * know no projects. */
 static int64_t completed_today(struct tx *tx, const char *project)
 {
     int64_t day = tx->now / DAY_MS, count = 0;
@@ -198,9 +198,8 @@ static int64_t completed_today(struct tx *tx, const char *project)
 /* The list of sessions has an end, the numbers do not. */
 static void count_sessions(struct tx *tx, const char *project, struct dibs_summary *out)
 {
-    struct db_rows *rows =
-        db_query(tx->db, SQL("SELECT project, status FROM session WHERE ended_at IS NULL"),
-                 DB_NO_ARGS);
+    struct db_rows *rows = db_query(
+        tx->db, SQL("SELECT project, status FROM session WHERE ended_at IS NULL"), DB_NO_ARGS);
     while (db_next(rows)) {
         if (project && !str_eq(project, db_text_borrowed(rows, 0)))
             continue;
@@ -219,8 +218,8 @@ static dibs_status summary_tx(struct tx *tx, const void *input, void *output)
     struct dibs_session_filter filter = {.project = project, .limit = PAGE_MAX};
     dibs_status status = dibs_session_list(tx->d, tx->a, &filter, &out->sessions, tx->err);
     if (status == DIBS_OK)
-        status = in_flight_tx(
-            tx, &(struct dibs_in_flight_filter){.project = project, .limit = 1}, &flying);
+        status = in_flight_tx(tx, &(struct dibs_in_flight_filter){.project = project, .limit = 1},
+                              &flying);
     if (status != DIBS_OK)
         return status;
     out->in_flight = flying.total;

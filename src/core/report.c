@@ -125,9 +125,9 @@ static bool is_repeated_failure(struct tx *tx, const struct task_row *task,
 {
     struct claim_row last = {0};
     struct dibs_task full = {0};
-    bool waits = task->status == DIBS_TASK_OPEN && !in->permanent;
-    waits = waits || task->status == DIBS_TASK_FAILED;
-    if (!waits || !dibs__claim_load(tx, task->last_token, &last) ||
+    bool queued = task->status == DIBS_TASK_OPEN || task->status == DIBS_TASK_BLOCKED;
+    bool stands = task->status == DIBS_TASK_FAILED || (queued && !in->permanent);
+    if (!stands || !dibs__claim_load(tx, task->last_token, &last) ||
         !str_eq(last.end_reason, "failed"))
         return false;
     if (!str_eq(last.session_id, in->session_id) || (in->token && in->token != last.token))

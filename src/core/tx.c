@@ -151,6 +151,24 @@ static bool in_transaction(const dibs *d)
     return d->batch || d->depth > 0;
 }
 
+/* Whether a sweep is due is in the store; asking costs a transaction, so it is asked now and
+ * then. */
+#define SWEEP_ASK_MS 1000
+
+static void sweep_if_due(dibs *d)
+{
+    int64_t steady = d->platform->steady_ms(d->platform->context);
+    bool asked = d->sweep_asked_ms != 0 && steady - d->sweep_asked_ms < SWEEP_ASK_MS &&
+                 d->settings.cleanup_interval_ms > SWEEP_ASK_MS;
+    bool ran = false;
+    struct dibs_error ignored = {0};
+    if (!d->settings.auto_cleanup || d->maintaining || asked)
+        return;
+    d->sweep_asked_ms = steady;
+    /* a sweep that fails is tried again; nobody waits for it */
+    (void)!dibs_maintain(d, &ran, &ignored);
+}
+
 static dibs_status run(dibs *d, dibs_arena *a, struct dibs_error *err, enum db_mode mode,
                        tx_work *work, const void *in, void *out, size_t out_bytes)
 {
@@ -167,10 +185,8 @@ static dibs_status run(dibs *d, dibs_arena *a, struct dibs_error *err, enum db_m
         memcpy(out, result, out_bytes);
     if (alone && mode == DB_WRITE) {
         dibs__deliver(d);
-        bool ran = false;
-        struct dibs_error ignored = {0};
-        if (d->settings.auto_cleanup && !dibs_status_is_failure(status) && !d->maintaining)
-            (void)!dibs_maintain(d, &ran, &ignored);
+        if (!dibs_status_is_failure(status))
+            sweep_if_due(d);
     }
     return status;
 }

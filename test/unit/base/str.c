@@ -251,6 +251,22 @@ static void test_fitting_cuts_before_a_character_that_does_not_fit(void **state)
     assert_int_equal(strlen(junk), 12); /* what is no UTF-8 loses at most three bytes */
 }
 
+static void test_durations_for_people_are_rounded_up(void **state)
+{
+    (void)state;
+    static const struct {
+        int64_t ms;
+        const char *text;
+    } cases[] = {{-5, "0s"},       {0, "0s"},         {1, "1s"},        {59001, "60s"},
+                 {119000, "119s"}, {119001, "2m"},    {1799000, "30m"}, {7140000, "119m"},
+                 {7200000, "2h"},  {7500000, "2h 5m"}};
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        char out[32];
+        str_rough_duration_ms(cases[i].ms, out);
+        assert_string_equal(out, cases[i].text);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -261,6 +277,7 @@ int main(void)
         cmocka_unit_test(test_a_number_is_the_whole_text_or_none),
         cmocka_unit_test(test_durations_are_read_with_their_unit),
         cmocka_unit_test(test_durations_are_written_in_their_largest_exact_unit),
+        cmocka_unit_test(test_durations_for_people_are_rounded_up),
         cmocka_unit_test(test_fitting_cuts_before_a_character_that_does_not_fit),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -245,6 +245,23 @@ static void test_a_claim_that_somebody_else_ended_is_told_to_its_session_once(vo
     assert_int_equal(news.lost.count, 0);
 }
 
+static void test_a_session_is_not_told_of_the_ends_it_asked_for(void **state)
+{
+    struct fixture *f = *state;
+    make_session(f, "s");
+    static const char *const ids_of[] = {"a", "b", "c"};
+    for (size_t i = 0; i < COUNT_OF(ids_of); i++) {
+        make_task(f, ids_of[i]);
+        claim(f, ids_of[i], "s");
+    }
+    assert_ok(f, try_complete(f, "a", "s", 0, NULL));
+    assert_ok(f, try_fail(f, "b", "s", 0, "boom"));
+    assert_ok(f, try_release(f, "c", "s", 0, NULL));
+    struct dibs_session_news news = {0};
+    assert_ok(f, dibs_session_heartbeat(f->d, f->a, "s", &news, &f->err));
+    assert_int_equal(news.lost.count + news.renewed.count, 0);
+}
+
 static void test_the_file_refuses_a_claim_that_is_half_ended(void **state)
 {
     struct fixture *f = *state;
@@ -274,6 +291,7 @@ int main(void)
         STORE_TEST(test_an_expired_claim_stays_on_record_with_its_reason),
         STORE_TEST(test_a_review_that_runs_out_is_offered_again_and_no_attempt_is_counted),
         STORE_TEST(test_a_claim_that_somebody_else_ended_is_told_to_its_session_once),
+        STORE_TEST(test_a_session_is_not_told_of_the_ends_it_asked_for),
         STORE_TEST(test_the_file_refuses_a_claim_that_is_half_ended),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -371,6 +371,8 @@ static void test_a_call_may_ask_for_several_and_gets_as_many_as_there_are(void *
     struct dibs_session s = get_session(f, "s");
     assert_int_equal(s.claims_live, 5);
     assert_int_equal(s.claims_total, 5);
+    give_all_back(f);
+    assert_int_equal(get_session(f, "s").history.count, 5);
 }
 
 static void test_two_processes_never_get_the_same_task(void **state)

@@ -64,6 +64,9 @@ static void test_a_claim_is_critical_when_less_than_a_minute_is_left(void **stat
     world_pass(&f->world, 1);
     assert_string_equal(health(f), "expired");
     assert_int_equal(get_task(f, "t").claim->remaining_ms, 0);
+    world_pass(&f->world, MINUTES(60));
+    assert_string_equal(health(f), "expired");
+    assert_int_equal(get_task(f, "t").claim->remaining_ms, 0);
 }
 
 static void test_the_worst_word_wins(void **state)

@@ -147,6 +147,20 @@ static void test_a_lease_that_ends_during_the_wait_is_claimed(void **state)
     dibs_close(m.other);
 }
 
+static void test_a_last_attempt_that_ends_during_the_wait_is_over(void **state)
+{
+    struct fixture *f = *state;
+    struct meanwhile m = begin(f, 0, NULL);
+    make_session(f, "r");
+    make_task_as(f, (struct dibs_task_new){.id = "t", .max_attempts = DIBS_VALUE(1)});
+    claim(f, "t", "r");
+    world_pass(&f->world, MINUTES(30) - 50);
+    assert_string_equal(wait_for_task(f, &m, (struct dibs_claim_next){.wait_ms = 100}), "");
+    assert_status(f, "t", "failed");
+    assert_event_count(f, "task:claim-expired", 1);
+    dibs_close(m.other);
+}
+
 /* ---- the end of the wait --------------------------------------------------------------------- */
 
 static void test_nothing_is_answered_when_exactly_the_wait_is_over(void **state)
@@ -246,6 +260,7 @@ int main(void)
         STORE_TEST(test_what_is_there_already_is_not_waited_for),
         STORE_TEST(test_a_task_whose_time_comes_during_the_wait_is_claimed),
         STORE_TEST(test_a_lease_that_ends_during_the_wait_is_claimed),
+        STORE_TEST(test_a_last_attempt_that_ends_during_the_wait_is_over),
         STORE_TEST(test_nothing_is_answered_when_exactly_the_wait_is_over),
         STORE_TEST(test_a_session_that_ends_while_it_waits_gets_nothing),
         STORE_TEST(test_nobody_waits_inside_a_batch),

@@ -431,8 +431,7 @@ static void test_a_missing_table_is_answered_with_a_failure_and_nothing_is_touch
     assert_true(dibs_status_is_failure(dibs_stats(f->d, f->a, &stats, &f->err)));
     assert_true(f->err.message[0] != '\0');
     assert_true(dibs_status_is_failure(dibs_cleanup_expired(f->d, f->a, &cleaned, &f->err)));
-    assert_true(
-        dibs_status_is_failure(dibs_cleanup_orphaned(f->d, f->a, NULL, &cleaned, &f->err)));
+    assert_true(dibs_status_is_failure(dibs_cleanup_orphaned(f->d, f->a, NULL, &cleaned, &f->err)));
     char *after = probe_tables(f);
     assert_string_equal(before, after);
     free(before);

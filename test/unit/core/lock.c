@@ -55,7 +55,8 @@ static void test_a_free_lock_is_granted_and_described(void **state)
 {
     struct fixture *f = *state;
     given_sessions(f);
-    struct dibs_claim c = take(f, (struct dibs_lock_take){.resource = "src/ main.c ü", .session_id = "s"});
+    struct dibs_claim c =
+        take(f, (struct dibs_lock_take){.resource = "src/ main.c ü", .session_id = "s"});
     assert_string_equal(c.resource, "src/ main.c ü");
     assert_null(c.task_id);
     assert_string_equal(c.session_id, "s");
@@ -79,7 +80,8 @@ static void test_an_exclusive_lock_is_refused_to_everyone_else_with_its_holder(v
     int64_t since = f->world.wall_ms;
     world_pass(&f->world, SECONDS(10));
     for (int shared = 0; shared < 2; shared++) {
-        assert_held(f, (struct dibs_lock_take){.resource = "r", .session_id = "t", .shared = shared});
+        assert_held(f,
+                    (struct dibs_lock_take){.resource = "r", .session_id = "t", .shared = shared});
         assert_string_equal(f->err.holder, "s");
         assert_int_equal(f->err.holder_since_ms, since);
         assert_int_equal(f->err.remaining_ms, SECONDS(50));
@@ -92,8 +94,10 @@ static void test_shared_holders_are_together_and_keep_an_exclusive_one_out(void 
 {
     struct fixture *f = *state;
     given_sessions(f);
-    struct dibs_claim one = take(f, (struct dibs_lock_take){.resource = "r", .session_id = "s", .shared = true});
-    struct dibs_claim two = take(f, (struct dibs_lock_take){.resource = "r", .session_id = "t", .shared = true});
+    struct dibs_claim one =
+        take(f, (struct dibs_lock_take){.resource = "r", .session_id = "s", .shared = true});
+    struct dibs_claim two =
+        take(f, (struct dibs_lock_take){.resource = "r", .session_id = "t", .shared = true});
     assert_true(one.shared && two.shared);
     assert_true(two.token > one.token);
     assert_held(f, (struct dibs_lock_take){.resource = "r", .session_id = "u"});
@@ -112,7 +116,8 @@ static void test_taking_again_in_the_same_mode_extends_and_never_shortens(void *
     struct fixture *f = *state;
     given_sessions(f);
     for (int shared = 0; shared < 2; shared++) {
-        struct dibs_lock_take in = {.resource = shared ? "a" : "b", .session_id = "s", .shared = shared};
+        struct dibs_lock_take in = {
+            .resource = shared ? "a" : "b", .session_id = "s", .shared = shared};
         struct dibs_claim first = take(f, in);
         world_pass(&f->world, SECONDS(20));
         struct dibs_claim again = take(f, in);
@@ -132,7 +137,8 @@ static void test_the_mode_cannot_change_while_the_lock_is_held(void **state)
     take(f, (struct dibs_lock_take){.resource = "r", .session_id = "s", .shared = true});
     assert_bad(f, (struct dibs_lock_take){.resource = "r", .session_id = "s"}, "mode");
     take(f, (struct dibs_lock_take){.resource = "q", .session_id = "s"});
-    assert_bad(f, (struct dibs_lock_take){.resource = "q", .session_id = "s", .shared = true}, "mode");
+    assert_bad(f, (struct dibs_lock_take){.resource = "q", .session_id = "s", .shared = true},
+               "mode");
     assert_int_equal(list(f, (struct dibs_lock_filter){0}).count, 2);
 }
 
@@ -148,16 +154,22 @@ static void test_bad_requests_are_refused_by_field(void **state)
     assert_bad(f, (struct dibs_lock_take){.resource = name, .session_id = "s"}, "resource");
     assert_bad(f, (struct dibs_lock_take){.resource = "\xff", .session_id = "s"}, "resource");
     assert_bad(f, (struct dibs_lock_take){.resource = "r"}, "sessionId");
-    assert_bad(f, (struct dibs_lock_take){.resource = "r", .session_id = "s", .ttl_ms = 999}, "ttlMs");
-    assert_bad(f, (struct dibs_lock_take){.resource = "r", .session_id = "s", .ttl_ms = -1}, "ttlMs");
-    assert_bad(f, (struct dibs_lock_take){.resource = "r", .session_id = "s", .ttl_ms = MINUTES(120) + 1},
+    assert_bad(f, (struct dibs_lock_take){.resource = "r", .session_id = "s", .ttl_ms = 999},
                "ttlMs");
-    assert_bad(f, (struct dibs_lock_take){.resource = "r", .session_id = "s", .wait_ms = -1}, "waitMs");
-    assert_bad(f, (struct dibs_lock_take){.resource = "r", .session_id = "s", .wait_ms = MINUTES(10) + 1},
+    assert_bad(f, (struct dibs_lock_take){.resource = "r", .session_id = "s", .ttl_ms = -1},
+               "ttlMs");
+    assert_bad(
+        f, (struct dibs_lock_take){.resource = "r", .session_id = "s", .ttl_ms = MINUTES(120) + 1},
+        "ttlMs");
+    assert_bad(f, (struct dibs_lock_take){.resource = "r", .session_id = "s", .wait_ms = -1},
                "waitMs");
+    assert_bad(
+        f, (struct dibs_lock_take){.resource = "r", .session_id = "s", .wait_ms = MINUTES(10) + 1},
+        "waitMs");
     struct dibs_claim out = {0};
-    assert_refused(f, DIBS_SESSION_NOT_FOUND,
-                   try_take(f, (struct dibs_lock_take){.resource = "r", .session_id = "ghost"}, &out));
+    assert_refused(
+        f, DIBS_SESSION_NOT_FOUND,
+        try_take(f, (struct dibs_lock_take){.resource = "r", .session_id = "ghost"}, &out));
     assert_int_equal(list(f, (struct dibs_lock_filter){0}).count, 0);
     name[1024] = '\0'; /* the longest name, the shortest and the longest lease */
     take(f, (struct dibs_lock_take){.resource = name, .session_id = "s", .ttl_ms = 1000});
@@ -181,7 +193,8 @@ static void test_a_lock_is_free_from_its_deadline_on(void **state)
 {
     struct fixture *f = *state;
     given_sessions(f);
-    struct dibs_claim old = take(f, (struct dibs_lock_take){.resource = "r", .session_id = "s", .ttl_ms = SECONDS(5)});
+    struct dibs_claim old =
+        take(f, (struct dibs_lock_take){.resource = "r", .session_id = "s", .ttl_ms = SECONDS(5)});
     world_pass(&f->world, SECONDS(5) - 1);
     assert_held(f, (struct dibs_lock_take){.resource = "r", .session_id = "t"});
     world_pass(&f->world, 1);

@@ -110,13 +110,15 @@ static int64_t tickets(struct scene *s)
 
 static void b_waits(struct scene *s)
 {
-    s->first = take_on(s, another(s),
-                       (struct dibs_lock_take){.resource = "r", .session_id = "b", .wait_ms = 60000});
+    s->first =
+        take_on(s, another(s),
+                (struct dibs_lock_take){.resource = "r", .session_id = "b", .wait_ms = 60000});
 }
 static void c_waits(struct scene *s)
 {
-    s->second = take_on(s, another(s),
-                        (struct dibs_lock_take){.resource = "r", .session_id = "c", .wait_ms = 60000});
+    s->second =
+        take_on(s, another(s),
+                (struct dibs_lock_take){.resource = "r", .session_id = "c", .wait_ms = 60000});
 }
 static void pass_it_on_to_c(struct scene *s)
 {
@@ -141,8 +143,11 @@ static void test_three_waiters_are_served_in_the_order_of_arrival(void **state)
 {
     struct scene s = {.steps = {b_waits, c_waits, pass_it_on_to_c, c_lets_go, b_lets_go}};
     play(&s, *state);
-    assert_int_equal(take(&s, (struct dibs_lock_take){.resource = "r", .session_id = "holder"}), DIBS_OK);
-    assert_int_equal(take(&s, (struct dibs_lock_take){.resource = "r", .session_id = "a", .wait_ms = 60000}), DIBS_OK);
+    assert_int_equal(take(&s, (struct dibs_lock_take){.resource = "r", .session_id = "holder"}),
+                     DIBS_OK);
+    assert_int_equal(
+        take(&s, (struct dibs_lock_take){.resource = "r", .session_id = "a", .wait_ms = 60000}),
+        DIBS_OK);
     assert_int_equal(s.first, DIBS_OK); /* each came to its end, the later ones a second time */
     assert_int_equal(s.second, DIBS_OK);
     assert_holders(&s, "a");
@@ -159,25 +164,35 @@ static void test_three_waiters_are_served_in_the_order_of_arrival(void **state)
 
 static void b_waits_shared(struct scene *s)
 {
-    s->first = take_on(s, another(s), (struct dibs_lock_take){
-                        .resource = "r", .session_id = "b", .shared = true, .wait_ms = 60000});
+    s->first = take_on(s, another(s),
+                       (struct dibs_lock_take){
+                           .resource = "r", .session_id = "b", .shared = true, .wait_ms = 60000});
 }
 static void c_waits_a_second(struct scene *s)
 {
-    s->second = take_on(s, another(s),
-                        (struct dibs_lock_take){.resource = "r", .session_id = "c", .wait_ms = 1000});
+    s->second =
+        take_on(s, another(s),
+                (struct dibs_lock_take){.resource = "r", .session_id = "c", .wait_ms = 1000});
 }
 static void holder_lets_go(struct scene *s)
 {
     release(s, "holder");
 }
 
+static void holder_lets_go_to_a_and_b(struct scene *s)
+{
+    release(s, "holder");
+    assert_holders(s, "a b"); /* both in the same step */
+}
+
 static void test_shared_waiters_get_it_together_up_to_the_next_exclusive_one(void **state)
 {
-    struct scene s = {.steps = {b_waits_shared, c_waits_a_second, holder_lets_go}};
+    struct scene s = {.steps = {b_waits_shared, c_waits_a_second, holder_lets_go_to_a_and_b}};
     play(&s, *state);
-    assert_int_equal(take(&s, (struct dibs_lock_take){.resource = "r", .session_id = "holder"}), DIBS_OK);
-    struct dibs_lock_take a = {.resource = "r", .session_id = "a", .shared = true, .wait_ms = 60000};
+    assert_int_equal(take(&s, (struct dibs_lock_take){.resource = "r", .session_id = "holder"}),
+                     DIBS_OK);
+    struct dibs_lock_take a = {
+        .resource = "r", .session_id = "a", .shared = true, .wait_ms = 60000};
     assert_int_equal(take(&s, a), DIBS_OK);
     assert_int_equal(s.first, DIBS_OK);
     assert_int_equal(s.second, DIBS_LOCK_HELD);
@@ -200,7 +215,9 @@ static void test_shared_newcomers_do_not_starve_an_exclusive_waiter(void **state
     play(&s, *state);
     struct dibs_lock_take shared = {.resource = "r", .session_id = "holder", .shared = true};
     assert_int_equal(take(&s, shared), DIBS_OK);
-    assert_int_equal(take(&s, (struct dibs_lock_take){.resource = "r", .session_id = "a", .wait_ms = 60000}), DIBS_OK);
+    assert_int_equal(
+        take(&s, (struct dibs_lock_take){.resource = "r", .session_id = "a", .wait_ms = 60000}),
+        DIBS_OK);
     assert_holders(&s, "a");
     close_scene(&s);
 }
@@ -263,9 +280,9 @@ static void test_a_lease_that_ends_in_the_last_moment_of_a_wait_goes_to_the_wait
 {
     struct scene s = {0};
     play(&s, *state);
-    struct dibs_lock_take brief = {.resource = "r", .session_id = "holder", .ttl_ms = SECONDS(5)};
+    struct dibs_lock_take brief = {.resource = "r", .session_id = "holder", .ttl_ms = 5210};
     assert_int_equal(take(&s, brief), DIBS_OK);
-    struct dibs_lock_take in = {.resource = "r", .session_id = "a", .wait_ms = SECONDS(5)};
+    struct dibs_lock_take in = {.resource = "r", .session_id = "a", .wait_ms = 5210};
     assert_int_equal(take(&s, in), DIBS_OK);
     assert_holders(&s, "a");
     assert_int_equal(tickets(&s), 0);
@@ -277,7 +294,8 @@ static void test_nobody_waits_inside_a_batch(void **state)
     struct scene s = {0};
     play(&s, *state);
     struct fixture *f = s.f;
-    assert_int_equal(take(&s, (struct dibs_lock_take){.resource = "r", .session_id = "holder"}), DIBS_OK);
+    assert_int_equal(take(&s, (struct dibs_lock_take){.resource = "r", .session_id = "holder"}),
+                     DIBS_OK);
     assert_ok(f, dibs_batch_begin(f->d, &f->err));
     struct dibs_lock_take in = {.resource = "r", .session_id = "a", .wait_ms = 60000};
     assert_int_equal(take(&s, in), DIBS_LOCK_HELD);
@@ -306,7 +324,8 @@ static void test_waiters_that_are_late_ended_or_dead_are_passed_over(void **stat
     struct dibs_session_new in = {.id = "dead", .pid = 4711};
     assert_ok(f, dibs_session_register(f->d, f->a, &in, &dead, &f->err));
     end_session(&s, "b");
-    assert_int_equal(take(&s, (struct dibs_lock_take){.resource = "r", .session_id = "holder"}), DIBS_OK);
+    assert_int_equal(take(&s, (struct dibs_lock_take){.resource = "r", .session_id = "holder"}),
+                     DIBS_OK);
     plant(f, "INSERT INTO lock_wait VALUES (1, 'r', 'a', 0, 60000, 0, 1766923200000), "
              "(2, 'r', 'b', 0, 60000, 0, 9e18), (3, 'r', 'dead', 0, 60000, 0, 9e18), "
              "(4, 'r', 'never-was', 0, 60000, 0, 9e18), (5, 'r', 'c', 0, 60000, 0, 9e18)");
@@ -326,7 +345,8 @@ static void test_a_waiter_whose_session_ends_is_told(void **state)
 {
     struct scene s = {.steps = {a_is_ended}};
     play(&s, *state);
-    assert_int_equal(take(&s, (struct dibs_lock_take){.resource = "r", .session_id = "holder"}), DIBS_OK);
+    assert_int_equal(take(&s, (struct dibs_lock_take){.resource = "r", .session_id = "holder"}),
+                     DIBS_OK);
     struct dibs_lock_take in = {.resource = "r", .session_id = "a", .wait_ms = 60000};
     assert_int_equal(take(&s, in), DIBS_SESSION_NOT_FOUND);
     assert_string_equal(s.err.message, "session 'a' has ended; register it again");
@@ -343,7 +363,8 @@ static void test_the_end_of_the_holding_session_hands_over(void **state)
 {
     struct scene s = {.steps = {holder_ends}};
     play(&s, *state);
-    assert_int_equal(take(&s, (struct dibs_lock_take){.resource = "r", .session_id = "holder"}), DIBS_OK);
+    assert_int_equal(take(&s, (struct dibs_lock_take){.resource = "r", .session_id = "holder"}),
+                     DIBS_OK);
     struct dibs_lock_take in = {.resource = "r", .session_id = "a", .wait_ms = 60000};
     assert_int_equal(take(&s, in), DIBS_OK);
     assert_true(s.f->world.slept_ms < 1000);
@@ -355,9 +376,9 @@ static void holder_dies(struct scene *s)
     struct dibs_cleaned cleaned = {0};
     dibs *d = another(s);
     world_kill_process(&s->f->world, 4711);
-    assert_ok(s->f,
-              dibs_cleanup_orphaned(d, s->f->a, &(struct dibs_orphan_options){.check_process = true},
-                                    &cleaned, &s->f->err));
+    assert_ok(s->f, dibs_cleanup_orphaned(d, s->f->a,
+                                          &(struct dibs_orphan_options){.check_process = true},
+                                          &cleaned, &s->f->err));
 }
 
 static void test_the_sweep_hands_the_lock_of_a_dead_process_over(void **state)
@@ -368,7 +389,8 @@ static void test_the_sweep_hands_the_lock_of_a_dead_process_over(void **state)
     world_start_process(&s.f->world, 4711);
     struct dibs_session_new who = {.id = "holder", .pid = 4711};
     assert_ok(s.f, dibs_session_register(s.f->d, s.f->a, &who, &registered, &s.f->err));
-    assert_int_equal(take(&s, (struct dibs_lock_take){.resource = "r", .session_id = "holder"}), DIBS_OK);
+    assert_int_equal(take(&s, (struct dibs_lock_take){.resource = "r", .session_id = "holder"}),
+                     DIBS_OK);
     struct dibs_lock_take in = {.resource = "r", .session_id = "a", .wait_ms = 60000};
     assert_int_equal(take(&s, in), DIBS_OK);
     close_scene(&s);
@@ -380,7 +402,8 @@ static void test_a_ticket_left_behind_is_for_what_is_asked_now(void **state)
 {
     struct scene s = {.steps = {holder_lets_go}};
     play(&s, *state);
-    assert_int_equal(take(&s, (struct dibs_lock_take){.resource = "r", .session_id = "holder"}), DIBS_OK);
+    assert_int_equal(take(&s, (struct dibs_lock_take){.resource = "r", .session_id = "holder"}),
+                     DIBS_OK);
     /* of a wait that was cut short: another mode, another lease, nearly over */
     plant(s.f, "INSERT INTO lock_wait VALUES (1, 'r', 'a', 1, 5000, 0, 1766923200001)");
     struct dibs_claim out = {0};

@@ -106,6 +106,18 @@ static void test_blocking_after_the_deadline_blocks_a_task_that_is_free_again(vo
     assert_event_count(f, "task:claim-expired", 1);
 }
 
+static void test_a_refused_move_that_found_a_lease_ended_leaves_it_ended(void **state)
+{
+    struct fixture *f = *state;
+    make_pair(f);
+    claim(f, "t", "s");
+    world_pass(&f->world, MINUTES(30));
+    assert_refused(f, DIBS_ILLEGAL_TRANSITION, try_move(f, dibs_task_unblock, "t", NULL));
+    assert_string_equal(f->err.task_status, "open");
+    assert_status(f, "t", "open");
+    assert_event_count(f, "task:claim-expired", 1);
+}
+
 static void test_an_unblocked_task_goes_where_it_came_from(void **state)
 {
     struct fixture *f = *state;
@@ -220,7 +232,10 @@ static void test_a_reopened_task_is_a_new_generation_with_no_attempts_used(void 
     make_session(f, "s");
     make_task_as(f, (struct dibs_task_new){.id = "t", .max_attempts = DIBS_VALUE(1)});
     int64_t first = claim(f, "t", "s").token;
-    assert_ok(f, try_fail(f, "t", "s", 0, "boom"));
+    struct dibs_report report = {
+        .task_id = "t", .session_id = "s", .error = "boom", .result = "[1]"};
+    struct dibs_task failed = {0};
+    assert_ok(f, dibs_fail(f->d, f->a, &report, &failed, &f->err));
     struct dibs_move in = {.task_id = "t", .reason = "try again"};
     assert_ok(f, move(f, dibs_task_reopen, in));
     struct dibs_task t = get_task(f, "t");
@@ -382,6 +397,7 @@ static void test_a_review_is_a_lease_and_belongs_to_one_session(void **state)
     assert_string_equal(t.claim->session_id, "amy-1");
     assert_int_equal(t.claim->expires_at_ms, now_ms(f) + MINUTES(2));
     assert_int_equal(t.attempts, 0);
+    assert_int_equal(t.claim->attempt, 0);
     assert_refused(f, DIBS_ILLEGAL_TRANSITION, try_review(f, "t", "amy-2"));
     assert_int_equal(heartbeat(f, "amy-1").renewed.count, 1);
     world_pass(&f->world, MINUTES(2) - 1);
@@ -494,6 +510,7 @@ int main(void)
         STORE_TEST(test_another_session_may_not_block_a_held_task_in_its_own_name),
         STORE_TEST(test_people_may_block_a_held_task_and_its_holder_is_told),
         STORE_TEST(test_blocking_after_the_deadline_blocks_a_task_that_is_free_again),
+        STORE_TEST(test_a_refused_move_that_found_a_lease_ended_leaves_it_ended),
         STORE_TEST(test_an_unblocked_task_goes_where_it_came_from),
         STORE_TEST(test_an_unblocked_task_still_waits_for_its_dependencies),
         STORE_TEST(test_the_holder_of_a_cancelled_task_learns_it_in_its_next_heartbeat),

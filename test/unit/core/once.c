@@ -212,7 +212,7 @@ static void test_a_failure_takes_back_both_the_work_and_the_key(void **state)
 static void test_inside_a_batch_the_key_is_stored_with_the_batch(void **state)
 {
     struct fixture *f = *state;
-    struct job one = {.first = "a"}, two = {.first = "a"}, three = {.first = "c"};
+    struct job one = {.first = "a"}, two = {.first = "b", .second = "a"}, three = {.first = "c"};
     assert_ok(f, dibs_batch_begin(f->d, &f->err));
     assert_int_equal(ask(f, "k1", "r", &one).status, DIBS_OK);
     assert_true(ask(f, "k1", "r", &one).repeated); /* the batch sees its own */
@@ -220,7 +220,8 @@ static void test_inside_a_batch_the_key_is_stored_with_the_batch(void **state)
     assert_int_equal(ask(f, "k3", "r", &three).status, DIBS_OK);
     assert_ok(f, dibs_batch_commit(f->d, &f->err));
     assert_int_equal(keys(f), 2);
-    assert_true(exists(f, "a") && exists(f, "c"));
+    assert_true(exists(f, "a") && exists(f, "c") && !exists(f, "b"));
+    assert_int_equal(events_of(f, NULL).count, 2); /* nothing is told of what was undone */
     assert_ok(f, dibs_batch_begin(f->d, &f->err));
     struct job four = {.first = "d"};
     assert_int_equal(ask(f, "k4", "r", &four).status, DIBS_OK);

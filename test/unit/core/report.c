@@ -233,6 +233,16 @@ static void test_after_the_deadline_only_a_completion_is_taken(void **state)
     }
 }
 
+static void test_only_the_one_whose_lease_it_was_is_told_that_it_ended(void **state)
+{
+    struct fixture *f = *state;
+    make_pair(f);
+    claim(f, "t", "s");
+    world_pass(&f->world, MINUTES(30));
+    assert_refused(f, DIBS_TASK_NOT_CLAIMED, try_heartbeat(f, "t", "r", 0));
+    assert_refused(f, DIBS_CLAIM_EXPIRED, try_heartbeat(f, "t", "s", 0));
+}
+
 /* ---- late results ---------------------------------------------------------------------------- */
 
 static void test_a_late_completion_counts_when_nobody_has_claimed_since(void **state)
@@ -418,6 +428,36 @@ static void test_an_identical_failure_may_be_repeated_until_somebody_claims(void
     assert_int_equal(get_task(f, "t").attempts, 2);
 }
 
+static void test_a_failure_may_be_repeated_though_the_task_has_to_wait_by_now(void **state)
+{
+    struct fixture *f = *state;
+    struct dibs_task out = {0};
+    make_pair(f);
+    make_task(f, "needed");
+    claim(f, "t", "s");
+    struct dibs_strings needed = DIBS_STRINGS("needed");
+    struct dibs_task_edit edit = {.id = "t", .depends_on = &needed};
+    assert_ok(f, dibs_task_update(f->d, f->a, &edit, &out, &f->err));
+    assert_ok(f, try_fail(f, "t", "s", 0, "boom"));
+    assert_status(f, "t", "blocked");
+    assert_ok(f, try_fail(f, "t", "s", 0, "boom"));
+    assert_event_count(f, "task:failed", 1);
+}
+
+static void test_the_same_words_about_another_attempt_are_not_a_repeat(void **state)
+{
+    struct fixture *f = *state;
+    make_pair(f);
+    claim(f, "t", "s");
+    assert_ok(f, try_fail(f, "t", "s", 0, "boom"));
+    world_pass(&f->world, SECONDS(1));
+    claim(f, "t", "s");
+    world_pass(&f->world, MINUTES(30));
+    struct dibs_cleaned cleaned = {0};
+    assert_ok(f, dibs_cleanup_expired(f->d, f->a, &cleaned, &f->err));
+    assert_refused(f, DIBS_CLAIM_EXPIRED, try_fail(f, "t", "s", 0, "boom"));
+}
+
 static void test_a_failure_that_became_permanent_is_not_a_repeat(void **state)
 {
     struct fixture *f = *state;
@@ -518,6 +558,7 @@ int main(void)
         STORE_TEST(test_a_task_that_nobody_holds_takes_no_report),
         STORE_TEST(test_after_somebody_else_took_it_the_former_holder_is_refused),
         STORE_TEST(test_after_the_deadline_only_a_completion_is_taken),
+        STORE_TEST(test_only_the_one_whose_lease_it_was_is_told_that_it_ended),
         STORE_TEST(test_a_late_completion_counts_when_nobody_has_claimed_since),
         STORE_TEST(test_a_late_completion_is_kept_but_refused_after_somebody_claimed),
         STORE_TEST(test_a_late_result_goes_to_the_attempt_its_token_names),
@@ -530,6 +571,8 @@ int main(void)
         STORE_TEST(test_a_permanent_failure_is_the_last),
         STORE_TEST(test_a_failure_without_words_is_called_failed),
         STORE_TEST(test_an_identical_failure_may_be_repeated_until_somebody_claims),
+        STORE_TEST(test_a_failure_may_be_repeated_though_the_task_has_to_wait_by_now),
+        STORE_TEST(test_the_same_words_about_another_attempt_are_not_a_repeat),
         STORE_TEST(test_a_failure_that_became_permanent_is_not_a_repeat),
         STORE_TEST(test_the_last_failure_may_be_repeated_but_not_changed),
         STORE_TEST(test_a_release_answers_what_was_released_and_for_how_long_it_was_held),

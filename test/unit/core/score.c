@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Tests of src/core/score.c: what the journal says of each agent, before and after it is folded into
- * the table of scores.
+ * Tests of src/core/score.c: what the journal says of each agent, before and after it is folded
+ * into the table of scores.
  */
 #include "probe.h"
 

@@ -19,8 +19,7 @@ static struct dibs_session enrol(struct fixture *f, struct dibs_session_new in)
 static void assert_not_enrolled(struct fixture *f, struct dibs_session_new in, const char *field)
 {
     struct dibs_session out = {.pid = 77};
-    assert_refused(f, DIBS_INVALID_REQUEST,
-                   dibs_session_register(f->d, f->a, &in, &out, &f->err));
+    assert_refused(f, DIBS_INVALID_REQUEST, dibs_session_register(f->d, f->a, &in, &out, &f->err));
     assert_string_equal(f->err.field, field);
     assert_int_equal(out.pid, 77); /* outputs are written only on success */
     assert_int_equal(probe_int(f, "SELECT count(*) FROM session"), 0);
@@ -101,10 +100,9 @@ static void test_every_bad_field_is_refused_by_name(void **state)
 static void test_a_new_session_is_described(void **state)
 {
     struct fixture *f = *state;
-    struct dibs_session s = enrol(f, (struct dibs_session_new){.id = "s",
-                                                               .agent_type = "cli",
-                                                               .agent_id = "anna",
-                                                               .metadata = "{\"a\":1}"});
+    struct dibs_session s =
+        enrol(f, (struct dibs_session_new){
+                     .id = "s", .agent_type = "cli", .agent_id = "anna", .metadata = "{\"a\":1}"});
     assert_string_equal(s.project, "default");
     assert_string_equal(s.agent_type, "cli");
     assert_string_equal(s.agent_id, "anna");
@@ -266,8 +264,7 @@ static void test_a_session_nobody_registered_is_not_found(void **state)
 {
     struct fixture *f = *state;
     struct dibs_session out = {0};
-    assert_refused(f, DIBS_SESSION_NOT_FOUND,
-                   dibs_session_get(f->d, f->a, "ghost", &out, &f->err));
+    assert_refused(f, DIBS_SESSION_NOT_FOUND, dibs_session_get(f->d, f->a, "ghost", &out, &f->err));
     assert_string_equal(f->err.message, "there is no session 'ghost'; register it first");
     assert_refused(f, DIBS_INVALID_REQUEST, dibs_session_get(f->d, f->a, NULL, &out, &f->err));
     assert_string_equal(f->err.field, "sessionId");
@@ -419,16 +416,13 @@ static void test_bad_cursors_and_limits_are_refused(void **state)
     struct fixture *f = *state;
     struct dibs_session_list out = {0};
     struct dibs_session_filter filter = {.cursor = "x"};
-    assert_refused(f, DIBS_INVALID_REQUEST,
-                   dibs_session_list(f->d, f->a, &filter, &out, &f->err));
+    assert_refused(f, DIBS_INVALID_REQUEST, dibs_session_list(f->d, f->a, &filter, &out, &f->err));
     assert_string_equal(f->err.field, "cursor");
     filter = (struct dibs_session_filter){.limit = 1001};
-    assert_refused(f, DIBS_INVALID_REQUEST,
-                   dibs_session_list(f->d, f->a, &filter, &out, &f->err));
+    assert_refused(f, DIBS_INVALID_REQUEST, dibs_session_list(f->d, f->a, &filter, &out, &f->err));
     assert_string_equal(f->err.field, "limit");
     filter.limit = -1;
-    assert_refused(f, DIBS_INVALID_REQUEST,
-                   dibs_session_list(f->d, f->a, &filter, &out, &f->err));
+    assert_refused(f, DIBS_INVALID_REQUEST, dibs_session_list(f->d, f->a, &filter, &out, &f->err));
 }
 
 static void test_a_list_shows_what_each_session_works_on(void **state)

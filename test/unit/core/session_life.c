@@ -225,8 +225,7 @@ static void test_a_session_that_never_was_is_told_to_register(void **state)
     assert_refused(f, DIBS_SESSION_NOT_FOUND,
                    dibs_session_heartbeat(f->d, f->a, "ghost", &news, &f->err));
     assert_string_equal(f->err.message, "there is no session 'ghost'; register it first");
-    assert_refused(f, DIBS_INVALID_REQUEST,
-                   dibs_session_heartbeat(f->d, f->a, "", &news, &f->err));
+    assert_refused(f, DIBS_INVALID_REQUEST, dibs_session_heartbeat(f->d, f->a, "", &news, &f->err));
     assert_string_equal(f->err.field, "sessionId");
 }
 

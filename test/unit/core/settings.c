@@ -21,7 +21,9 @@ static const struct {
     int64_t value[3];
 } all[] = {
 #define ROW(field, name, environment, standard, ...)                                               \
-    {name, environment, offsetof(struct dibs_settings, field), standard, __VA_ARGS__}
+    {                                                                                              \
+        name, environment, offsetof(struct dibs_settings, field), standard, __VA_ARGS__            \
+    }
     ROW(default_ttl_ms, "defaultTTL", "DIBS_DEFAULT_TTL", MINUTES(30), {"45m", "90s", "2h"},
         {MINUTES(45), SECONDS(90), MINUTES(120)}),
     ROW(min_ttl_ms, "minTTL", "DIBS_MIN_TTL", MINUTES(1), {"1s", "1500", "30m"},
@@ -42,8 +44,8 @@ static const struct {
         {"0s", "30d", "2m"}, {0, DAYS(30), MINUTES(2)}),
     ROW(stale_threshold_ms, "staleThreshold", "DIBS_STALE_THRESHOLD", MINUTES(5),
         {"100ms", "10m", "1s"}, {100, MINUTES(10), 1000}),
-    ROW(event_retention_ms, "eventRetention", "DIBS_EVENT_RETENTION", DAYS(7), {"0", "36500d", "1h"},
-        {0, DAYS(36500LL), MINUTES(60)}),
+    ROW(event_retention_ms, "eventRetention", "DIBS_EVENT_RETENTION", DAYS(7),
+        {"0", "36500d", "1h"}, {0, DAYS(36500LL), MINUTES(60)}),
     ROW(auto_cleanup, "autoCleanup", "DIBS_AUTO_CLEANUP", 1, {"off", "on", "NO"}, {0, 1, 0}),
 #undef ROW
 };
@@ -188,7 +190,8 @@ static void test_switches_are_read_in_many_words(void **state)
 static void test_unknown_names_are_refused(void **state)
 {
     struct fixture *f = *state;
-    assert_refusal(f, "defaultTtl=30m", "'defaultTtl=30m' is not a setting; write it as name=value");
+    assert_refusal(f, "defaultTtl=30m",
+                   "'defaultTtl=30m' is not a setting; write it as name=value");
     assert_refusal(f, "defaultTTL", "'defaultTTL' is not a setting; write it as name=value");
     assert_refusal(f, "", "'' is not a setting; write it as name=value");
     assert_refusal(f, "=30m", "'=30m' is not a setting; write it as name=value");
@@ -249,8 +252,8 @@ static void test_the_first_mistake_in_the_config_file_is_the_one_that_is_named(v
     assert_refusal(f, NULL, "config file has an unknown setting 'nonsense'");
     char message[192];
     write_config(f, "minTTL = 2m\nthis is no setting\n");
-    snprintf(message, sizeof message,
-             "cannot read line 2 of '%s/config': write it as name = value", f->data_dir);
+    snprintf(message, sizeof message, "cannot read line 2 of '%s/config': write it as name = value",
+             f->data_dir);
     assert_refusal(f, NULL, message);
 }
 

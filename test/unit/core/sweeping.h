@@ -28,7 +28,8 @@ static inline struct dibs_cleaned clean_orphaned(struct fixture *f, bool check_p
     return out;
 }
 
-static inline struct dibs_cleaned release_all(struct fixture *f, const char *session, const char *reason)
+static inline struct dibs_cleaned release_all(struct fixture *f, const char *session,
+                                              const char *reason)
 {
     struct dibs_cleaned out = {0};
     assert_ok(f, dibs_release_session_claims(f->d, f->a, session, reason, &out, &f->err));
@@ -62,7 +63,8 @@ static inline void given_claim(struct fixture *f, const char *task, const char *
     claim(f, task, session);
 }
 
-static inline void assert_status(struct fixture *f, const char *task, enum dibs_task_status expected)
+static inline void assert_status(struct fixture *f, const char *task,
+                                 enum dibs_task_status expected)
 {
     assert_string_equal(dibs_task_status_name(get_task(f, task).status),
                         dibs_task_status_name(expected));
@@ -100,7 +102,8 @@ static inline void given_many_claims(struct fixture *f, int64_t count)
     }
 }
 
-static inline void given_process(struct fixture *f, const char *session, int64_t pid, const char *host)
+static inline void given_process(struct fixture *f, const char *session, int64_t pid,
+                                 const char *host)
 {
     struct dibs_session out = {0};
     struct dibs_session_new in = {.id = session, .pid = pid, .host = host};

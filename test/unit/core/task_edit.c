@@ -313,6 +313,21 @@ static void test_a_new_dependency_blocks_and_taking_it_back_unblocks(void **stat
     assert_string_equal(claim_any(f, any), "open");
 }
 
+static void test_a_task_freed_by_a_change_still_waits_for_its_time(void **state)
+{
+    struct fixture *f = *state;
+    struct dibs_claim_next any = {.session_id = make_session(f, "s")};
+    make_task_as(f, (struct dibs_task_new){.id = "needed", .run_after_ms = INT64_MAX});
+    struct dibs_task_new in = {.id = "t", .run_after_ms = now_ms(f) + SECONDS(9)};
+    in.depends_on = DIBS_STRINGS("needed");
+    make_task_as(f, in);
+    depend_on(f, "t", (struct dibs_strings){0});
+    assert_status(f, "t", "open");
+    assert_string_equal(claim_any(f, any), "");
+    world_pass(&f->world, SECONDS(9));
+    assert_string_equal(claim_any(f, any), "t");
+}
+
 static void test_the_old_dependency_no_longer_counts_after_a_change(void **state)
 {
     struct fixture *f = *state;
@@ -401,6 +416,7 @@ int main(void)
         STORE_TEST(test_attempts_cannot_be_limited_to_less_than_were_made),
         STORE_TEST(test_a_new_claim_timeout_counts_for_the_next_claim),
         STORE_TEST(test_a_new_dependency_blocks_and_taking_it_back_unblocks),
+        STORE_TEST(test_a_task_freed_by_a_change_still_waits_for_its_time),
         STORE_TEST(test_the_old_dependency_no_longer_counts_after_a_change),
         STORE_TEST(test_a_task_blocked_by_hand_stays_blocked_when_its_dependencies_go),
         STORE_TEST(test_a_change_that_names_an_unknown_task_changes_nothing),

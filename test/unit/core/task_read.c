@@ -172,14 +172,17 @@ static void test_a_cursor_and_a_filter_go_together(void **state)
     struct fixture *f = *state;
     for (int i = 0; i < 6; i++)
         make_task_as(f, (struct dibs_task_new){.type = i % 2 ? "odd" : "even"});
-    struct dibs_task_filter in = {.type = "odd", .limit = 2};
-    struct dibs_task_list page = list(f, in);
-    assert_string_equal(ids(f, &page), "2 4");
-    in.cursor = page.next_cursor;
-    assert_non_null(in.cursor);
-    page = list(f, in);
-    assert_string_equal(ids(f, &page), "6");
-    assert_null(page.next_cursor);
+    static const char *const projects[] = {NULL, "default"};
+    for (size_t i = 0; i < COUNT_OF(projects); i++) {
+        struct dibs_task_filter in = {.project = projects[i], .type = "odd", .limit = 2};
+        struct dibs_task_list page = list(f, in);
+        assert_string_equal(ids(f, &page), "2 4");
+        in.cursor = page.next_cursor;
+        assert_non_null(in.cursor);
+        page = list(f, in);
+        assert_string_equal(ids(f, &page), "6");
+        assert_null(page.next_cursor);
+    }
 }
 
 static void test_a_page_that_is_just_full_has_no_next(void **state)

@@ -166,6 +166,8 @@ static void test_a_failed_operation_undoes_only_itself(void **state)
         assert_true(exists_on(f, f->d, names[0]) && exists_on(f, f->d, names[2]));
         assert_int_equal(exists_on(f, f->d, names[1]), status == DIBS_OK);
     }
+    int64_t tasks = probe_int(f, "SELECT count(*) FROM task");
+    assert_int_equal(events_of(f, NULL).count, tasks); /* and each is told of once */
     assert_true(call > 5);
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Tests of src/core/verify.c: every kind of disagreement between the journal and the tables, planted
- * by hand, is found and named; and nothing is found in stores that only lived a full life.
+ * Tests of src/core/verify.c: every kind of disagreement between the journal and the tables,
+ * planted by hand, is found and named; and nothing is found in stores that only lived a full life.
  */
 #include "probe.h"
 
@@ -69,13 +69,16 @@ PLANTED(test_an_event_too_many_is_found,
         "ORDER BY number DESC LIMIT 1",
         "9 events from 1 to 9, the counter stands at 8")
 
+PLANTED(test_a_number_out_of_line_is_found, "UPDATE event SET number = 20 WHERE number = 8",
+        "8 events from 1 to 20, the counter stands at 8")
+
 /* ---- tasks ----------------------------------------------------------------------------------- */
 
 PLANTED(test_a_status_changed_by_hand_is_found,
         "UPDATE task SET status = 'blocked', ready = 0 WHERE id = 'open'",
         "task 'open' is blocked (version 1), its newest event 4 says otherwise")
-PLANTED(test_attempts_changed_by_hand_are_found,
-        "UPDATE task SET attempts = 0 WHERE id = 'held'", "task 'held' is in_progress")
+PLANTED(test_attempts_changed_by_hand_are_found, "UPDATE task SET attempts = 0 WHERE id = 'held'",
+        "task 'held' is in_progress")
 PLANTED(test_a_version_changed_by_hand_is_found, "UPDATE task SET version = 9 WHERE id = 'done'",
         "task 'done' is completed (version 9)")
 PLANTED(test_a_task_under_way_that_nobody_holds_is_found,
@@ -88,11 +91,12 @@ PLANTED(test_a_live_claim_on_a_task_that_is_not_under_way_is_found,
 PLANTED(test_a_live_claim_on_no_task_at_all_is_found,
         "UPDATE claim SET task_key = 999 WHERE kind = 'task' AND ended_at IS NULL",
         "1 tasks under way are held by nobody, 1 live claims hold no such task")
-PLANTED(test_two_holders_of_one_task_are_found,
-        "INSERT INTO claim (token, kind, task_key, session_id, incarnation, claimed_at, expires_at, "
-        "heartbeat_at, ttl) SELECT 99, kind, task_key, 't', 1, 1, 9e18, 1, 1 FROM claim "
-        "WHERE kind = 'task' AND ended_at IS NULL",
-        "1 live claims hold no such task")
+PLANTED(
+    test_two_holders_of_one_task_are_found,
+    "INSERT INTO claim (token, kind, task_key, session_id, incarnation, claimed_at, expires_at, "
+    "heartbeat_at, ttl) SELECT 99, kind, task_key, 't', 1, 1, 9e18, 1, 1 FROM claim "
+    "WHERE kind = 'task' AND ended_at IS NULL",
+    "1 live claims hold no such task")
 PLANTED(test_a_task_that_forgot_its_newest_claim_is_found,
         "UPDATE task SET last_token = NULL WHERE id = 'held'",
         "1 tasks under way are held by nobody, 1 live claims hold no such task")
@@ -207,9 +211,11 @@ static void test_offers_blocks_and_cancellations_are_no_disagreement(void **stat
     assert_null(journal_finding(f));
     assert_ok(f, dibs_task_accept(f->d, f->a, &move, &out, &f->err));
     claim(f, "offered", "s");
-    assert_ok(f, dibs_task_block(f->d, f->a, &(struct dibs_move){.task_id = "offered"}, &out, &f->err));
+    assert_ok(
+        f, dibs_task_block(f->d, f->a, &(struct dibs_move){.task_id = "offered"}, &out, &f->err));
     assert_null(journal_finding(f));
-    assert_ok(f, dibs_task_cancel(f->d, f->a, &(struct dibs_move){.task_id = "offered"}, &out, &f->err));
+    assert_ok(
+        f, dibs_task_cancel(f->d, f->a, &(struct dibs_move){.task_id = "offered"}, &out, &f->err));
     assert_null(journal_finding(f));
 }
 
@@ -219,6 +225,7 @@ int main(void)
         STORE_TEST(test_an_event_missing_in_the_middle_is_found),
         STORE_TEST(test_an_event_missing_at_the_end_is_found),
         STORE_TEST(test_an_event_too_many_is_found),
+        STORE_TEST(test_a_number_out_of_line_is_found),
         STORE_TEST(test_a_status_changed_by_hand_is_found),
         STORE_TEST(test_attempts_changed_by_hand_are_found),
         STORE_TEST(test_a_version_changed_by_hand_is_found),
