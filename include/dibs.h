@@ -115,16 +115,22 @@ struct dibs_opt {
     bool given;
     int64_t value;
 };
+#ifdef __cplusplus
+#define DIBS_VALUE(v) (dibs_opt{true, (v)})
+#else
 #define DIBS_VALUE(v) ((struct dibs_opt){.given = true, .value = (v)})
+#endif
 
 struct dibs_strings {
     const char *const *items;
     size_t count;
 };
+#ifndef __cplusplus /* there, fill in items and count from an array of your own */
 #define DIBS_STRINGS(...)                                                                          \
     ((struct dibs_strings){.items = (const char *const[]){__VA_ARGS__},                            \
                            .count =                                                                \
                                sizeof((const char *const[]){__VA_ARGS__}) / sizeof(const char *)})
+#endif
 
 /* ---- the world outside: clock, chance, processes --------------------------------------------- */
 
@@ -767,6 +773,7 @@ struct dibs_cleaned_claim {
 };
 struct dibs_cleaned {
     int64_t count;
+    int64_t locks; /* dibs_cleanup_orphaned: locks of such sessions, freed too; not in `claims` */
     struct dibs_cleaned_claim *claims;
     const char *session_id, *reason; /* dibs_release_session_claims */
 };

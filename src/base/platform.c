@@ -87,7 +87,7 @@ static void real_host(void *context, char out[129])
     out[128] = '\0';
 }
 
-/* ---- processes ---- */
+/* ---- processes ------------------------------------------------------------------------------- */
 
 /* read_small: the first bytes of a file as text; false, and errno, when it cannot be read. */
 static bool read_small(const char *path, char *out, size_t out_bytes)
@@ -128,6 +128,17 @@ static void real_boot_id(void *context, char out[64])
 
 enum sight { SEEN, GONE, UNSEEN };
 
+/* own_pids: which pids this process sees (its pid namespace), as ":4026531836"; "" when unknown. */
+static void own_pids(char out[32])
+{
+    char link[64] = "";
+    ssize_t got = readlink("/proc/self/ns/pid", link, sizeof link - 1);
+    char *number = got > 0 ? strchr(link, '[') : NULL;
+    out[0] = '\0';
+    if (number != NULL)
+        snprintf(out, 32, ":%.*s", (int)strspn(number + 1, "0123456789"), number + 1);
+}
+
 /* field: the start of field number `wanted` in what follows the command name in /proc/PID/stat,
  * whose first is 3. */
 static const char *field(const char *text, int wanted)
@@ -159,8 +170,10 @@ static enum sight look(int64_t pid, char start[64])
     /* A main thread that has ended is shown as Z too, while its other threads run on. */
     if (*text == 'X' || (*text == 'Z' && strtol(threads, NULL, 10) <= 1))
         return GONE;
+    char pids[32];
+    own_pids(pids);
     real_boot_id(NULL, boot);
-    snprintf(start, 64, "%.8s:%.*s", boot, (int)strspn(ticks, "0123456789"), ticks);
+    snprintf(start, 64, "%.8s:%.*s%s", boot, (int)strspn(ticks, "0123456789"), ticks, pids);
     return SEEN;
 }
 
@@ -177,9 +190,12 @@ static bool real_process_start(void *context, int64_t pid, char out[64])
 static enum dibs_process real_process_state(void *context, int64_t pid, const char *start)
 {
     (void)context;
-    char now[64];
-    if (pid <= 0 || pid > INT_MAX)
-        return DIBS_PROCESS_UNKNOWN;
+    char now[64], pids[32];
+    own_pids(pids);
+    const char *theirs = start != NULL ? strchr(start, ':') : NULL; /* boot:ticks[:pids] */
+    theirs = theirs != NULL ? strchr(theirs + 1, ':') : NULL;
+    if (pid <= 0 || pid > INT_MAX || (theirs != NULL && !str_eq(theirs, pids)))
+        return DIBS_PROCESS_UNKNOWN; /* in another container the same pid is another process */
     if (kill((pid_t)pid, 0) != 0 && errno != EPERM)
         return errno == ESRCH ? DIBS_PROCESS_DEAD : DIBS_PROCESS_UNKNOWN;
     switch (look(pid, now)) {
@@ -193,7 +209,7 @@ static enum dibs_process real_process_state(void *context, int64_t pid, const ch
     return DIBS_PROCESS_DEAD;
 }
 
-/* ---- file systems ---- */
+/* ---- file systems ---------------------------------------------------------------------------- */
 
 static const struct {
     uint32_t magic; /* statfs(2) */

@@ -33,6 +33,14 @@ static dibs_status not_claimable(struct tx *tx, const struct task_row *task, con
     return DIBS_TASK_NOT_CLAIMABLE;
 }
 
+static dibs_status not_due(struct tx *tx, const struct task_row *task)
+{
+    char left[32];
+    int64_t due = task->due_at > task->run_after ? task->due_at : task->run_after;
+    str_rough_duration_ms(due - tx->now, left);
+    return not_claimable(tx, task, arena_printf(tx->a, "its time comes in %s", left));
+}
+
 dibs_status dibs__claimable(struct tx *tx, const struct task_row *task,
                             const struct session_row *session)
 {
@@ -45,7 +53,7 @@ dibs_status dibs__claimable(struct tx *tx, const struct task_row *task,
         return not_claimable(tx, task,
                              arena_printf(tx->a, "it is %s", dibs_task_status_name(task->status)));
     if (task->due_at > tx->now || (assigned && task->run_after > tx->now))
-        return not_claimable(tx, task, "its time has not come yet");
+        return not_due(tx, task);
     return DIBS_OK;
 }
 
@@ -66,7 +74,7 @@ static void insert_claim(struct tx *tx, const struct claim_row *c)
                 db_i_or_null(c->before_in_session)));
     db_exec(
         tx->db,
-        SQL("UPDATE session SET heartbeat_at = $2, status = 'active', last_token = $3, "
+        SQL("UPDATE session SET heartbeat_at = $2, last_token = $3, "
             "claims_total = claims_total + $4 WHERE id = $1"),
         DB_ARGS(db_t(c->session_id), db_i(tx->now), db_i(c->token), db_i(str_eq(c->kind, "task"))));
 }
@@ -105,6 +113,8 @@ void dibs__claim_grant(struct tx *tx, const struct claim_grant *in, struct claim
         .before_of_task = task->last_token,
         .before_in_session = in->session->last_token,
     };
+    if (in->session->status == DIBS_SESSION_STALE)
+        dibs__session_revive(tx, in->session->id);
     insert_claim(tx, out);
     task->last_token = out->token;
     task->attempts = is_task ? out->attempt : task->attempts;

@@ -91,6 +91,7 @@ void dibs__claim_lapse(struct tx *tx, struct claim_row *c, const char *event_typ
         lapse_review(tx, c, &task, reason);
         return;
     }
+    bool was_assigned = task.assignee != NULL;
     bool over = retry_or_fail(tx, &task, false, false);
     if (over)
         dibs__task_set_error(tx, task.key, "attempts_exhausted");
@@ -100,8 +101,10 @@ void dibs__claim_lapse(struct tx *tx, struct claim_row *c, const char *event_typ
     jw_ktext(w, "reason", reason);
     jw_ktime(w, "claimedAt", c->claimed_at);
     jw_ktime(w, "expiredAt", c->expires_at);
-    jw_kint(w, "ageMs", dibs__held_ms(tx, c));
+    jw_kint(w, "ageMs", tx->now > c->claimed_at ? tx->now - c->claimed_at : 0);
     jw_kint_opt(w, "staleForMs", stale_for_ms);
+    if (was_assigned)
+        jw_ktext(w, "assignee", NULL);
     if (tx->sweeping)
         jw_kbool(w, "sweep", true); /* the last field: readers of summaries look for it there */
     dibs__event_end(tx);
@@ -156,9 +159,10 @@ void dibs__task_complete(struct tx *tx, const struct report *r)
     /* counted also for a session that has ended; a sign of life only of one that has not */
     db_exec(tx->db,
             SQL("UPDATE session SET claims_completed = claims_completed + 1, "
-                "heartbeat_at = CASE WHEN ended_at IS NULL THEN $2 ELSE heartbeat_at END, "
-                "status = CASE WHEN ended_at IS NULL THEN 'active' ELSE status END WHERE id = $1"),
+                "heartbeat_at = CASE WHEN ended_at IS NULL THEN $2 ELSE heartbeat_at END "
+                "WHERE id = $1"),
             DB_ARGS(db_t(c->session_id), db_i(tx->now)));
+    dibs__session_revive(tx, c->session_id);
     struct jw *w = dibs__task_event(tx, "task:completed", task, c->session_id, dibs__claim_agent(c),
                                     dibs__held_ms(tx, c));
     jw_kint(w, "token", c->token);
@@ -176,6 +180,7 @@ void dibs__task_fail(struct tx *tx, const struct report *r)
     const char *error = r->error && *r->error ? r->error : "failed";
     dibs__claim_close(tx, c, "failed", true);
     dibs__session_touch(tx, c->session_id);
+    bool was_assigned = task->assignee != NULL;
     bool over = retry_or_fail(tx, task, true, r->permanent);
     dibs__task_set_error(tx, task->key, error);
     set_result(tx, task->key, r->result);
@@ -185,6 +190,8 @@ void dibs__task_fail(struct tx *tx, const struct report *r)
     jw_ktext(w, "error", error);
     jw_kraw_opt(w, "result", r->result);
     jw_kbool(w, "final", over);
+    if (was_assigned)
+        jw_ktext(w, "assignee", NULL);
     dibs__event_end(tx);
     if (over)
         dibs__dependants_tell_failure(tx, task);

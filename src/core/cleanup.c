@@ -35,6 +35,7 @@ static dibs_status add_up(dibs_arena *a, struct dibs_cleaned *sum, const struct 
         *item = part->claims[i];
     }
     sum->count = (int64_t)count;
+    sum->locks += part->locks;
     return DIBS_OK;
 }
 
@@ -176,6 +177,7 @@ static dibs_status orphaned_tx(struct tx *tx, const void *input, void *output)
         struct task_row task = {0};
         tx->sweeping = !str_eq(o->reason, "expired"); /* only the orphans are summed up below */
         bool counts = free_orphan(tx, o) && !o->claim.resource;
+        out->cleaned.locks += o->claim.resource != NULL;
         if (counts && dibs__task_load_key(tx, o->claim.task_key, &task))
             dibs__cleaned_add(tx, &out->cleaned, &o->claim, task.id, o->reason, o->stale_for);
     }
@@ -195,25 +197,29 @@ dibs_status dibs_cleanup_orphaned(dibs *d, dibs_arena *a, const struct dibs_orph
 struct silent {
     const char *id, *project;
     int64_t silent_for;
-    bool over;
+    const char *over; /* why it ends; NULL: it is only stale */
 };
 
 static size_t find_silent(struct tx *tx, struct silent **found)
 {
     const struct dibs_settings *s = &tx->d->settings;
     size_t count = 0;
-    struct db_rows *rows =
-        db_query(tx->db,
-                 SQL("SELECT id, project, heartbeat_at, status FROM session "
-                     "WHERE ended_at IS NULL AND heartbeat_at < $1 ORDER BY key"),
-                 DB_ARGS(db_i(tx->now - s->stale_threshold_ms)));
+    struct db_rows *rows = db_query(
+        tx->db,
+        SQL("SELECT id, project, heartbeat_at, status FROM session "
+            "WHERE ended_at IS NULL AND (pid IS NOT NULL OR heartbeat_at < $1) ORDER BY key"),
+        DB_ARGS(db_i(tx->now - s->stale_threshold_ms)));
     while (count < SWEEP_BATCH_MAX && db_next(rows)) {
         int64_t silent_for = tx->now - db_int(rows, 2);
+        enum dibs_process process = dibs__session_process(tx, db_text_borrowed(rows, 0));
+        const char *over = process == DIBS_PROCESS_DEAD ? "process_dead" : NULL;
         /* a process that lives is slow, not gone */
-        bool over = silent_for > s->orphan_threshold_ms &&
-                    dibs__session_process(tx, db_text_borrowed(rows, 0)) != DIBS_PROCESS_ALIVE;
-        bool marked = str_eq(db_text_borrowed(rows, 3), "stale");
-        struct silent *item = over || !marked ? dibs__push(tx, found, &count, sizeof *item) : NULL;
+        if (silent_for > s->orphan_threshold_ms && process == DIBS_PROCESS_UNKNOWN)
+            over = "session_stale";
+        bool newly_stale =
+            silent_for > s->stale_threshold_ms && !str_eq(db_text_borrowed(rows, 3), "stale");
+        struct silent *item =
+            over || newly_stale ? dibs__push(tx, found, &count, sizeof *item) : NULL;
         if (item)
             *item = (struct silent){.id = db_text(rows, 0, tx->a),
                                     .project = db_text(rows, 1, tx->a),
@@ -238,7 +244,7 @@ static void orphan_claims_of(struct tx *tx, const struct silent *s)
         if (!o)
             break;
         dibs__claim_row_read(tx, rows, 0, &o->claim);
-        o->reason = dibs__claim_is_past(tx, &o->claim) ? "expired" : "session_stale";
+        o->reason = dibs__claim_is_past(tx, &o->claim) ? "expired" : s->over;
         o->stale_for = s->silent_for;
     }
     db_done(rows);
@@ -254,7 +260,7 @@ static void tell_session(struct tx *tx, const char *type, const struct silent *s
     jw_ktext(w, "sessionId", s->id);
     jw_kint(w, "silentForMs", s->silent_for);
     if (s->over)
-        jw_ktext(w, "reason", "session_stale");
+        jw_ktext(w, "reason", s->over);
     dibs__event_end(tx);
 }
 
@@ -274,7 +280,7 @@ static dibs_status sessions_tx(struct tx *tx, const void *input, void *output)
             orphan_claims_of(tx, &found[i]);
             db_exec(tx->db, SQL("DELETE FROM lock_wait WHERE session_id = $1"),
                     DB_ARGS(db_t(found[i].id)));
-            dibs__session_end(tx, found[i].id, "session_stale");
+            dibs__session_end(tx, found[i].id, found[i].over);
             tell_session(tx, "session:deregistered", &found[i]);
             out->ended++;
         }
@@ -289,7 +295,16 @@ dibs_status dibs_cleanup_sessions(dibs *d, dibs_arena *a, struct dibs_stale_sess
         *out = (struct dibs_stale_sessions){0};
         return DIBS_OK;
     }
-    return dibs__write(d, a, err, sessions_tx, NULL, out, sizeof *out);
+    struct dibs_stale_sessions sum = {0}, part = {0};
+    do {
+        dibs_status status = dibs__write(d, a, err, sessions_tx, NULL, &part, sizeof part);
+        if (status != DIBS_OK)
+            return status;
+        sum.stale += part.stale;
+        sum.ended += part.ended;
+    } while (part.stale + part.ended >= SWEEP_BATCH_MAX);
+    *out = sum;
+    return DIBS_OK;
 }
 
 /* ---- leases about to end --------------------------------------------------------------------- */
@@ -388,6 +403,18 @@ static dibs_status fold_tx(struct tx *tx, const void *input, void *output)
     return dibs__store_status(tx);
 }
 
+static dibs_status warn_expiring(dibs *d, dibs_arena *a, int64_t *sum, struct dibs_error *err)
+{
+    int64_t part = 0;
+    do {
+        dibs_status status = dibs__write(d, a, err, expiring_tx, NULL, &part, sizeof part);
+        if (status != DIBS_OK)
+            return status;
+        *sum += part;
+    } while (part >= SWEEP_BATCH_MAX);
+    return DIBS_OK;
+}
+
 static dibs_status sweep_claims(dibs *d, dibs_arena *a, struct dibs_sweep *sum,
                                 struct dibs_error *err)
 {
@@ -401,6 +428,7 @@ static dibs_status sweep_claims(dibs *d, dibs_arena *a, struct dibs_sweep *sum,
         status = dibs_cleanup_orphaned(d, a, &(struct dibs_orphan_options){.check_process = true},
                                        &part, err);
     sum->orphaned = part.count;
+    sum->locks += part.locks;
     return status;
 }
 
@@ -418,7 +446,7 @@ dibs_status dibs_cleanup(dibs *d, dibs_arena *a, struct dibs_sweep *out, struct 
     if (status == DIBS_OK)
         status = dibs_cleanup_sessions(d, a, &sessions, err);
     if (status == DIBS_OK)
-        status = dibs__write(d, a, err, expiring_tx, NULL, &sum.expiring, sizeof sum.expiring);
+        status = warn_expiring(d, a, &sum.expiring, err);
     if (status == DIBS_OK)
         status = dibs_prune(d, a, &sum.events_pruned, err);
     if (status == DIBS_OK)

@@ -184,6 +184,8 @@ dibs_status dibs__session_load(struct tx *tx, const char *id, struct session_row
 /* Everything about a session as callers see it; DIBS_SESSION_NOT_FOUND if there never was one. */
 dibs_status dibs__session_read(struct tx *tx, const char *id, bool with_history,
                                struct dibs_session *out) MUST_USE;
+/* A stale session that does something is active again; event session:active. */
+void dibs__session_revive(struct tx *tx, const char *session_id);
 /* Notes that the session was heard: heartbeat, and active again if it was stale. */
 void dibs__session_touch(struct tx *tx, const char *session_id);
 /* Whether the session's process lives; unknown when it is on another host or was never named. */
@@ -313,6 +315,8 @@ static inline const char *dibs__claim_agent(const struct claim_row *c)
 static inline int64_t dibs__held_ms(const struct tx *tx, const struct claim_row *c)
 {
     int64_t until = c->ended_at ? c->ended_at : tx->now;
+    if (until > c->expires_at)
+        until = c->expires_at; /* a lease ends at its deadline, whenever somebody looks */
     return until > c->claimed_at ? until - c->claimed_at : 0;
 }
 static inline bool dibs__claim_is_past(const struct tx *tx, const struct claim_row *c)

@@ -12,7 +12,8 @@
  *     have none.
  *  2. Numbers have no gaps, also after pruning (the counter remembers) and after failed
  *     transactions (drafts have none yet).
- *  3. `data` holds what changed, enough to rebuild the row from the events alone; verify.c does so.
+ *  3. `data` holds what changed, enough to rebuild the row from the events alone. verify.c reads
+ *     the journal so, as far as status, attempts, version and claims go.
  */
 #include "core/core.h"
 

@@ -169,14 +169,20 @@ static dibs_status check_take(struct tx *tx, const struct dibs_lock_take *in)
     return status;
 }
 
-/* Ends the leases that are past; what is left really holds. */
-static void end_past(struct tx *tx, const char *resource)
+/* Ends the leases that are past, and those of dead processes; what is left really holds. Whoever
+ * asks is alive, whatever became of the process it once named. */
+static void end_past(struct tx *tx, const char *resource, const char *asker)
 {
     struct holders all = {0};
     load_holders(tx, resource, &all);
-    for (size_t i = 0; i < all.count && db_ok(tx->db); i++)
-        if (dibs__claim_is_past(tx, &all.items[i]))
-            dibs__lock_end(tx, &all.items[i], "expired", "lock:expired", false);
+    for (size_t i = 0; i < all.count && db_ok(tx->db); i++) {
+        struct claim_row *c = &all.items[i];
+        if (dibs__claim_is_past(tx, c))
+            dibs__lock_end(tx, c, "expired", "lock:expired", false);
+        else if (!str_eq(c->session_id, asker) &&
+                 dibs__session_process(tx, c->session_id) == DIBS_PROCESS_DEAD)
+            dibs__lock_end(tx, c, "process_dead", "lock:released", false);
+    }
 }
 
 static struct claim_row *held_by(struct holders *holders, const char *session_id)
@@ -246,7 +252,7 @@ static dibs_status take_tx(struct tx *tx, const void *input, void *output)
         status = dibs__session_load(tx, in->session_id, &session);
     if (status != DIBS_OK)
         return status;
-    end_past(tx, in->resource);
+    end_past(tx, in->resource, in->session_id);
     hand_over(tx, in->resource); /* also passes over waiters that are gone */
     load_holders(tx, in->resource, &holders);
     struct claim_row *mine = held_by(&holders, session.id);
@@ -284,7 +290,7 @@ static dibs_status give_up_tx(struct tx *tx, const void *input, void *output)
     db_exec(tx->db,
             SQL("UPDATE lock_wait SET gives_up_at = $3 WHERE resource = $1 AND session_id = $2"),
             DB_ARGS(db_t(in->resource), db_t(in->session_id), db_i(tx->now + 1)));
-    end_past(tx, in->resource);
+    end_past(tx, in->resource, in->session_id);
     hand_over(tx, in->resource);
     load_holders(tx, in->resource, &holders);
     struct claim_row *mine = held_by(&holders, in->session_id);
@@ -357,7 +363,7 @@ static dibs_status load_mine(struct tx *tx, const struct dibs_lock_ref *in, stru
         status = dibs__check_id(tx->err, "sessionId", in->session_id);
     if (status != DIBS_OK)
         return status;
-    end_past(tx, in->resource);
+    end_past(tx, in->resource, in->session_id);
     load_holders(tx, in->resource, &holders);
     struct claim_row *mine = held_by(&holders, in->session_id);
     if (!mine) {

@@ -71,11 +71,22 @@ dibs_status dibs__session_load(struct tx *tx, const char *id, struct session_row
     return DIBS_OK;
 }
 
+void dibs__session_revive(struct tx *tx, const char *session_id)
+{
+    db_exec(tx->db, SQL("UPDATE session SET status = 'active' WHERE id = $1 AND status = 'stale'"),
+            DB_ARGS(db_t(session_id)));
+    if (db_changes(tx->db) == 0 || !db_ok(tx->db))
+        return;
+    struct event_head head = {.type = "session:active", .session_id = session_id, .held_ms = -1};
+    struct jw *w = dibs__event_begin(tx, &head);
+    jw_ktext(w, "sessionId", session_id);
+    dibs__event_end(tx);
+}
+
 void dibs__session_touch(struct tx *tx, const char *session_id)
 {
-    db_exec(tx->db,
-            SQL("UPDATE session SET heartbeat_at = $2, status = 'active' WHERE id = $1 AND "
-                "ended_at IS NULL"),
+    dibs__session_revive(tx, session_id);
+    db_exec(tx->db, SQL("UPDATE session SET heartbeat_at = $2 WHERE id = $1 AND ended_at IS NULL"),
             DB_ARGS(db_t(session_id), db_i(tx->now)));
 }
 

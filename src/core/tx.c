@@ -237,8 +237,10 @@ dibs_status dibs_batch_commit(dibs *d, struct dibs_error *err)
     d->batch = false;
     tx.now = dibs__clock_now(d);
     dibs_status status = transaction_commit(&tx);
-    if (status == DIBS_OK)
+    if (status == DIBS_OK) {
         dibs__deliver(d);
+        sweep_if_due(d);
+    }
     return status;
 }
 

@@ -311,6 +311,18 @@ static void test_a_path_that_is_yet_to_be_made_is_judged_by_its_parent(void **st
     assert_null(p->network_fs(p->context, NULL));
 }
 
+static void test_a_pid_of_another_container_tells_nothing(void **state)
+{
+    (void)state;
+    char start[64], elsewhere[80];
+    assert_true(p->process_start(p->context, getpid(), start));
+    char *pids = strrchr(start, ':');
+    assert_ptr_not_equal(pids, strchr(start, ':')); /* boot:ticks:pids */
+    *pids = '\0';
+    snprintf(elsewhere, sizeof elsewhere, "%s:1", start);
+    assert_int_equal(state_of(getpid(), elsewhere), DIBS_PROCESS_UNKNOWN);
+}
+
 int main(void)
 {
     p = dibs_platform_real();
@@ -327,6 +339,7 @@ int main(void)
         cmocka_unit_test(test_no_permission_to_signal_means_alive),
         cmocka_unit_test(test_what_is_no_pid_is_unknown),
         cmocka_unit_test(test_a_path_that_is_yet_to_be_made_is_judged_by_its_parent),
+        cmocka_unit_test(test_a_pid_of_another_container_tells_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -138,6 +138,7 @@ static void test_a_stale_session_recovers_with_its_next_sign_of_life(void **stat
     struct dibs_session_news news = beat(f, "s");
     assert_int_equal(news.session.status, DIBS_SESSION_ACTIVE);
     assert_int_equal(news.renewed.count, 1);
+    assert_int_equal(events_of(f, "session:active").count, 1);
     world_pass(&f->world, MINUTES(5));
     assert_int_equal(clean_sessions(f).ended, 0);
     assert_int_equal(get_session(f, "s").status, DIBS_SESSION_ACTIVE);
@@ -215,6 +216,27 @@ static void test_many_stale_sessions_do_not_hide_a_silent_one(void **state)
     assert_int_equal(get_session(f, "last").status, DIBS_SESSION_STALE);
 }
 
+static void test_a_session_ends_with_its_process(void **state)
+{
+    struct fixture *f = *state;
+    given_process(f, "s", 4711, NULL);
+    given_process(f, "living", 4712, NULL);
+    given_claim(f, "a", "s");
+    world_kill_process(&f->world, 4711);
+    assert_int_equal(clean_sessions(f).ended, 1);
+    assert_int_equal(get_session(f, "s").status, DIBS_SESSION_ENDED);
+    assert_string_equal(get_session(f, "s").end_reason, "process_dead");
+    assert_int_equal(get_session(f, "living").status, DIBS_SESSION_ACTIVE);
+    assert_int_equal(get_task(f, "a").status, DIBS_TASK_OPEN);
+    struct dibs_event_list told = events_of(f, "task:claim-orphaned");
+    assert_int_equal(told.count, 1);
+    assert_string_equal(event_field(f, &told.items[0], "reason"), "process_dead");
+    given_process(f, "s", 4713, NULL); /* the same name comes back with a new process */
+    claim(f, "a", "s");
+    clean_sessions(f);
+    assert_int_equal(get_task(f, "a").status, DIBS_TASK_IN_PROGRESS);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -231,6 +253,7 @@ int main(void)
         STORE_TEST(test_the_end_of_a_silent_session_frees_locks_and_forgets_its_waiting),
         STORE_TEST(test_the_end_of_a_silent_session_calls_a_past_lease_expired),
         STORE_TEST(test_many_stale_sessions_do_not_hide_a_silent_one),
+        STORE_TEST(test_a_session_ends_with_its_process),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

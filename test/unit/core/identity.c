@@ -178,6 +178,26 @@ static void test_leases_and_history_of_the_copy_are_those_of_the_original(void *
     fixture_reopen(f);
 }
 
+static void test_a_backup_beside_the_log_of_the_former_file_is_refused(void **state)
+{
+    struct fixture *f = *state;
+    char backup[128], file[128], log[128];
+    dibs *d = NULL;
+    make_session(f, "s");
+    snprintf(backup, sizeof backup, "%s/backup.db", f->dir);
+    snprintf(file, sizeof file, "%s/dibs.db", f->data_dir);
+    snprintf(log, sizeof log, "%s/dibs.db-wal", f->data_dir);
+    assert_ok(f, dibs_backup(f->d, backup, &f->err));
+    take_on(f, f->d, "r");
+    close_store(f);
+    probe_copy_file(backup, file);
+    struct dibs_options options = {.data_dir = f->data_dir, .platform = &f->world.platform};
+    assert_refused(f, DIBS_STORE_CORRUPT, dibs_open(&options, &d, &f->err));
+    assert_non_null(strstr(f->err.message, "delete"));
+    unlink(log);
+    fixture_reopen(f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -187,6 +207,7 @@ int main(void)
         STORE_TEST(test_a_folder_that_is_moved_is_still_the_same_store),
         STORE_TEST(test_a_backup_put_in_place_of_the_store_issues_larger_tokens),
         STORE_TEST(test_leases_and_history_of_the_copy_are_those_of_the_original),
+        STORE_TEST(test_a_backup_beside_the_log_of_the_former_file_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

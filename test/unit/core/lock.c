@@ -357,6 +357,25 @@ static void test_a_failing_store_neither_grants_nor_frees(void **state)
     assert_string_equal(list(f, (struct dibs_lock_filter){0}).items[0].session_id, "u");
 }
 
+static void test_a_lock_whose_holder_is_dead_goes_to_the_next_who_asks(void **state)
+{
+    struct fixture *f = *state;
+    struct dibs_session out = {0};
+    world_start_process(&f->world, 4711);
+    struct dibs_session_new who = {.id = "dying", .pid = 4711};
+    assert_ok(f, dibs_session_register(f->d, f->a, &who, &out, &f->err));
+    make_session(f, "next");
+    take(f, (struct dibs_lock_take){.resource = "r", .session_id = "dying"});
+    assert_held(f, (struct dibs_lock_take){.resource = "r", .session_id = "next"});
+    world_kill_process(&f->world, 4711);
+    /* whoever asks is alive, whatever process it once named */
+    assert_true(take(f, (struct dibs_lock_take){.resource = "r", .session_id = "dying"}).extended);
+    take(f, (struct dibs_lock_take){.resource = "r", .session_id = "next"});
+    struct dibs_event_list told = events_of(f, "lock:released");
+    assert_int_equal(told.count, 1);
+    assert_string_equal(event_field(f, &told.items[0], "reason"), "process_dead");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -375,6 +394,7 @@ int main(void)
         STORE_TEST(test_the_lock_sweep_ends_what_is_past_and_names_it),
         STORE_TEST(test_the_list_shows_live_locks_by_name_and_filters),
         STORE_TEST(test_a_failing_store_neither_grants_nor_frees),
+        STORE_TEST(test_a_lock_whose_holder_is_dead_goes_to_the_next_who_asks),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -351,7 +351,7 @@ static void test_a_task_is_claimable_from_its_time_on_and_not_before(void **stat
     assert_int_equal(get_task(f, "t").run_after_ms, due);
     world_pass(&f->world, SECONDS(90) - 1);
     assert_refused(f, DIBS_TASK_NOT_CLAIMABLE, try_claim(f, "t", "s", 0));
-    assert_string_equal(f->err.message, "task 't' cannot be claimed: its time has not come yet");
+    assert_string_equal(f->err.message, "task 't' cannot be claimed: its time comes in 1s");
     assert_string_equal(f->err.task_status, "open");
     assert_string_equal(claim_any(f, (struct dibs_claim_next){.session_id = "s"}), "");
     world_pass(&f->world, 1);

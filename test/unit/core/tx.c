@@ -286,6 +286,22 @@ static void test_tokens_and_generated_ids_grow_through_batches_and_refusals(void
     assert_true(out.token > fourth);
 }
 
+static void test_a_program_that_only_batches_sweeps_too(void **state)
+{
+    struct fixture *f = *state;
+    dibs *d = NULL;
+    struct dibs_options options = {.data_dir = f->data_dir, .platform = &f->world.platform};
+    make_session(f, "s");
+    make_task(f, "a");
+    claim(f, "a", "s");
+    world_pass(&f->world, MINUTES(31));
+    assert_ok(f, dibs_open(&options, &d, &f->err));
+    assert_ok(f, dibs_batch_begin(d, &f->err));
+    assert_ok(f, dibs_batch_commit(d, &f->err));
+    assert_int_equal(get_task(f, "a").status, DIBS_TASK_OPEN);
+    dibs_close(d);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -303,6 +319,7 @@ int main(void)
         STORE_TEST(test_a_batch_on_a_failing_store_leaves_all_or_nothing),
         STORE_TEST(test_one_batch_at_a_time),
         STORE_TEST(test_tokens_and_generated_ids_grow_through_batches_and_refusals),
+        STORE_TEST(test_a_program_that_only_batches_sweeps_too),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
