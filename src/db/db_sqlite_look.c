@@ -23,7 +23,7 @@ enum { HEADER_BYTES = 100, WAL_HEADER_BYTES = 32, WAL_FRAME_BYTES = 24 };
 
 struct head {
     int64_t file_bytes, page_bytes, pages;
-    bool is_sqlite, is_ours;
+    bool is_sqlite, is_ours, uses_log;
 };
 
 static uint32_t big_endian(const unsigned char *at)
@@ -50,6 +50,7 @@ static dibs_status read_head(struct db_conn *c, struct head *out, struct dibs_er
     /* the count of pages is good only if the change counter says so (file format 1.3.7) */
     out->pages = memcmp(raw + 24, raw + 92, 4) == 0 ? big_endian(raw + 28) : 0;
     out->is_sqlite = memcmp(raw, "SQLite format 3", 16) == 0;
+    out->uses_log = raw[18] == 2; /* a backup (sqlite_backup) does not */
     out->is_ours = big_endian(raw + 68) == SQLITE_APPLICATION_ID;
     return DIBS_OK;
 }
@@ -107,6 +108,13 @@ static dibs_status judge(struct db_conn *c, struct dibs_error *err)
     if (!h.is_sqlite || !h.is_ours)
         return error_set(err, DIBS_STORE_CORRUPT, "cannot open '%s': it is not a dibs store",
                          c->shown);
+    int64_t log_bytes = 0;
+    /* SQLite would play the log of the former file into it */
+    if (!h.uses_log && sqlite_is_there(c->path, "-wal", &log_bytes) && log_bytes > 0)
+        return error_set(err, DIBS_STORE_CORRUPT,
+                         "cannot open '%s': it is a backup, and the log of the file before it is "
+                         "still there; delete '%s-wal' and '%s-shm'",
+                         c->shown, c->shown, c->shown);
     if (h.page_bytes >= 512 && (h.page_bytes & (h.page_bytes - 1)) == 0)
         s = is_whole(c, &h, &whole, err);
     if (s != DIBS_OK || whole)
