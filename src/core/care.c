@@ -37,7 +37,7 @@ static void find(struct tx *tx, struct dibs_diagnosis *out, enum dibs_finding_le
     struct dibs_finding *f = dibs__push(tx, &out->items, &out->count, sizeof *f);
     if (f)
         *f = (struct dibs_finding){
-            .level = level, .subject = subject, .text = arena_strdup(tx->a, text)};
+            .level = level, .subject = subject, .text = dibs__strdup(tx, text)};
 }
 
 static void look_at_store(struct tx *tx, const struct db_info *info, struct dibs_diagnosis *out)
@@ -86,7 +86,7 @@ static void look_at_permissions(struct tx *tx, struct dibs_diagnosis *out)
     bool open = false;
     for (size_t i = 0; i < COUNT_OF(files); i++) {
         struct stat st;
-        const char *path = arena_printf(tx->a, "%s%s", tx->d->data_dir, files[i]);
+        const char *path = dibs__printf(tx, "%s%s", tx->d->data_dir, files[i]);
         if (!path || stat(path, &st) != 0 || (st.st_mode & (S_IWGRP | S_IWOTH)) == 0)
             continue;
         open = true;

@@ -38,7 +38,7 @@ static dibs_status not_due(struct tx *tx, const struct task_row *task)
     char left[32];
     int64_t due = task->due_at > task->run_after ? task->due_at : task->run_after;
     str_rough_duration_ms(due - tx->now, left);
-    return not_claimable(tx, task, arena_printf(tx->a, "its time comes in %s", left));
+    return not_claimable(tx, task, dibs__printf(tx, "its time comes in %s", left));
 }
 
 dibs_status dibs__claimable(struct tx *tx, const struct task_row *task,
@@ -51,7 +51,7 @@ dibs_status dibs__claimable(struct tx *tx, const struct task_row *task,
         return not_claimable(tx, task, "it is blocked");
     if (task->status != DIBS_TASK_OPEN && !assigned)
         return not_claimable(tx, task,
-                             arena_printf(tx->a, "it is %s", dibs_task_status_name(task->status)));
+                             dibs__printf(tx, "it is %s", dibs_task_status_name(task->status)));
     if (task->due_at > tx->now || (assigned && task->run_after > tx->now))
         return not_due(tx, task);
     return DIBS_OK;

@@ -103,6 +103,9 @@ dibs_status dibs__refuse(struct tx *tx, dibs_status code, const char *format, ..
 dibs_status dibs__store_status(struct tx *tx);
 /* Allocates in the result arena; out of memory fails the transaction. */
 void *dibs__alloc(struct tx *tx, size_t bytes) MUST_USE;
+char *dibs__strdup(struct tx *tx, const char *text) MUST_USE; /* NULL in, NULL out */
+/* For short texts: what is longer than 1,023 bytes is cut. */
+char *dibs__printf(struct tx *tx, const char *format, ...) PRINTF_LIKE(2, 3) MUST_USE;
 void *dibs__push(struct tx *tx, void *items, size_t *count, size_t element_bytes) MUST_USE;
 
 /* ---- numbers (counter.c) --------------------------------------------------------------------- */

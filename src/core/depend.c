@@ -85,8 +85,8 @@ static const char *write_way(struct tx *tx, const struct task_row *from, int64_t
     const char *way = at.id;
     while (way && at.key != target && next_on_the_way(tx, at.key, target, &at)) {
         if (strlen(way) + strlen(at.id) > WAY_BYTES_MAX)
-            return arena_printf(tx->a, "%s -> ...", way);
-        way = arena_printf(tx->a, "%s -> %s", way, at.id);
+            return dibs__printf(tx, "%s -> ...", way);
+        way = dibs__printf(tx, "%s -> %s", way, at.id);
     }
     return way ? way : from->id;
 }

@@ -41,6 +41,11 @@ struct jw *dibs__event_begin(struct tx *tx, const struct event_head *head)
     draft->head.project = arena_strdup(d->drafts_arena, head->project);
     draft->head.session_id = arena_strdup(d->drafts_arena, head->session_id);
     draft->head.agent = arena_strdup(d->drafts_arena, head->agent);
+    bool copied = (!head->project || draft->head.project) &&
+                  (!head->session_id || draft->head.session_id) &&
+                  (!head->agent || draft->head.agent);
+    if (!copied)
+        db_fail(tx->db, DIBS_OUT_OF_MEMORY, "out of memory");
     return &d->draft_writer;
 }
 

@@ -124,7 +124,7 @@ static dibs_status scores_tx(struct tx *tx, const void *input, void *output)
             s->last_active_ms = db_int(rows, 4);
     }
     db_done(rows);
-    if (out->count > 1)
+    if (out->count > 1 && db_ok(tx->db))
         qsort(out->items, out->count, sizeof *out->items, by_completed);
     return dibs__store_status(tx);
 }

@@ -248,7 +248,7 @@ static dibs_status list_tx(struct tx *tx, const void *input, void *output)
         if (in->project && !str_eq(in->project, db_text_borrowed(rows, 2)))
             continue;
         if ((int64_t)out->count == limit) {
-            out->next_cursor = arena_printf(tx->a, "%" PRId64, after);
+            out->next_cursor = dibs__printf(tx, "%" PRId64, after);
             break;
         }
         struct dibs_session *s = dibs__push(tx, &out->items, &out->count, sizeof *s);
@@ -296,10 +296,8 @@ static const char *next_session_id(struct tx *tx)
     const char *id = NULL;
     struct session_row taken;
     do { /* somebody may have chosen a number as an id of their own */
-        id = arena_printf(tx->a, "%" PRId64, dibs__counter_take(tx, COUNTER_SESSION, 1));
+        id = dibs__printf(tx, "%" PRId64, dibs__counter_take(tx, COUNTER_SESSION, 1));
     } while (id && find_row(tx, id, &taken));
-    if (!id)
-        db_fail(tx->db, DIBS_OUT_OF_MEMORY, "out of memory");
     return id;
 }
 
@@ -313,7 +311,7 @@ static const char *process_start(struct tx *tx, const struct dibs_session_new *i
     bool here = in->pid > 0 && (!in->host || str_eq(in->host, this_host));
     if (!here || !p->process_start(p->context, in->pid, start))
         return NULL;
-    return arena_strdup(tx->a, start);
+    return dibs__strdup(tx, start);
 }
 
 static dibs_status register_tx(struct tx *tx, const void *input, void *output)

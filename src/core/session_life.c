@@ -266,8 +266,7 @@ static dibs_status release_claims_tx(struct tx *tx, const void *input, void *out
         status = dibs__check_text(tx->err, "reason", reason, WORD_BYTES_MAX);
     if (status != DIBS_OK)
         return status;
-    release_claims(tx, arena_strdup(tx->a, in->session_id), arena_strdup(tx->a, reason), false,
-                   output);
+    release_claims(tx, dibs__strdup(tx, in->session_id), dibs__strdup(tx, reason), false, output);
     return dibs__store_status(tx);
 }
 

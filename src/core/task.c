@@ -102,12 +102,10 @@ static const char *next_task_id(struct tx *tx)
 {
     const char *id = NULL;
     do { /* somebody may have chosen a number as an id of their own */
-        id = arena_printf(tx->a, "%" PRId64, dibs__counter_take(tx, COUNTER_TASK, 1));
+        id = dibs__printf(tx, "%" PRId64, dibs__counter_take(tx, COUNTER_TASK, 1));
     } while (id && db_ok(tx->db) &&
              db_value_int(tx->db, 0, SQL("SELECT 1 FROM task WHERE id = $1"), DB_ARGS(db_t(id))) ==
                  1);
-    if (!id)
-        db_fail(tx->db, DIBS_OUT_OF_MEMORY, "out of memory");
     return id;
 }
 

@@ -236,7 +236,7 @@ static dibs_status list_tx(struct tx *tx, const void *input, void *output)
         if (!row_wanted(tx, in, &row))
             continue;
         if ((int64_t)out->count == limit) { /* one more than asked for: there is a next page */
-            out->next_cursor = arena_printf(tx->a, "%" PRId64, after);
+            out->next_cursor = dibs__printf(tx, "%" PRId64, after);
             break;
         }
         struct dibs_task *task = dibs__push(tx, &out->items, &out->count, sizeof *task);

@@ -37,6 +37,24 @@ void *dibs__alloc(struct tx *tx, size_t bytes)
     return block;
 }
 
+char *dibs__strdup(struct tx *tx, const char *text)
+{
+    char *copy = arena_strdup(tx->a, text);
+    if (!copy && text)
+        db_fail(tx->db, DIBS_OUT_OF_MEMORY, "out of memory");
+    return copy;
+}
+
+char *dibs__printf(struct tx *tx, const char *format, ...)
+{
+    char text[1024];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    return dibs__strdup(tx, text);
+}
+
 void *dibs__push(struct tx *tx, void *items, size_t *count, size_t element_bytes)
 {
     void *element = arena_push(tx->a, items, count, element_bytes);

@@ -77,7 +77,10 @@ static bool grant_is_kept(const struct token_state *s, int64_t token)
 static json_t *parse(struct tx *tx, const char *data)
 {
     json_t *json = NULL;
-    if (json_read(data, strlen(data), &json, tx->err) != DIBS_OK)
+    dibs_status status = json_read(data, strlen(data), &json, tx->err);
+    if (dibs_status_is_failure(status))
+        db_fail(tx->db, status, tx->err->message);
+    if (status != DIBS_OK)
         return NULL;
     return json;
 }

@@ -154,6 +154,22 @@ static dibs_status check_in_place(struct db_conn *c, struct dibs_error *err)
     return DIBS_OK;
 }
 
+/* What undoes a transaction is made before it begins, as it may have to end for lack of memory; and
+ * one that could not even be undone is undone now. */
+static int begin_afresh(struct db_conn *c, enum db_mode mode)
+{
+    int rc = prepare_control(c, CONTROL_ROLLBACK);
+    if (rc == SQLITE_OK && mode == DB_WRITE)
+        rc = prepare_control(c, CONTROL_POINT_ROLLBACK);
+    if (rc == SQLITE_OK && mode == DB_WRITE)
+        rc = prepare_control(c, CONTROL_POINT_RELEASE);
+    if (rc == SQLITE_OK && !sqlite3_get_autocommit(c->sqlite))
+        rc = control(c, CONTROL_ROLLBACK);
+    if (rc != SQLITE_OK)
+        return rc;
+    return control(c, mode == DB_WRITE ? CONTROL_BEGIN_WRITE : CONTROL_BEGIN);
+}
+
 static dibs_status begin(struct db_conn *c, enum db_mode mode, struct dibs_error *err)
 {
     dibs_status s = DIBS_OK;
@@ -164,7 +180,7 @@ static dibs_status begin(struct db_conn *c, enum db_mode mode, struct dibs_error
     c->writing = mode == DB_WRITE;
     s = check_in_place(c, err);
     if (s == DIBS_OK) {
-        int rc = control(c, mode == DB_WRITE ? CONTROL_BEGIN_WRITE : CONTROL_BEGIN);
+        int rc = begin_afresh(c, mode);
         s = rc == SQLITE_OK ? DIBS_OK : sqlite_failed(c, rc, err);
     }
     if (s != DIBS_OK)
