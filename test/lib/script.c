@@ -187,7 +187,8 @@ struct points points_choose(long count, int most, uint64_t *seed)
 {
     struct points out = {.items = calloc((size_t)count + 1, sizeof *out.items)};
     assert_non_null(out.items);
-    long chosen = count < most ? count : most;
+    int wanted = scaled(most, 2);
+    long chosen = wanted > most || wanted > count ? count : wanted;
     for (long i = 0; i < chosen; i++) {
         long from = i * count / chosen, to = (i + 1) * count / chosen;
         out.items[out.count++] = 1 + from + (long)(chance(seed) % (uint64_t)(to - from));

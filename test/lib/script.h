@@ -37,8 +37,8 @@ void script_reset(struct script *s); /* the store as it was before the play */
 void script_check(struct script *s, struct notes n, int flags);
 struct notes script_notes(struct script *s);
 
-/* Up to `most` of the numbers 1..count, evenly spread, each time another choice; all when they are
- * that few. */
+/* Up to `most` (scaled) of the numbers 1..count, evenly spread, each time another choice; all when
+ * they are that few, and whenever DIBS_TEST_SCALE is above 1. */
 struct points {
     long *items;
     size_t count;

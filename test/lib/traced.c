@@ -52,44 +52,62 @@ bool traced_permitted(void)
     return fine;
 }
 
-enum traced traced_run(const char *inject, const char *const *argv)
+/* A file for strace to write to; false when there can be none. */
+static bool make_log(char path[32])
 {
-    char trace[64] = "", injection[128] = "";
+    snprintf(path, 32, "/tmp/dibs-trace-XXXXXX");
+    int fd = mkostemp(path, O_CLOEXEC);
+    if (fd >= 0)
+        close(fd);
+    return fd >= 0;
+}
+
+/* The number of lines with this text; the last of them is copied to `line`. */
+static long find_lines(const char *path, const char *text, char line[512])
+{
+    char next[512];
+    long count = 0;
+    FILE *file = fopen(path, "re");
+    line[0] = '\0';
+    while (file && fgets(next, sizeof next, file)) {
+        if (!strstr(next, text))
+            continue;
+        count++;
+        snprintf(line, 512, "%s", next);
+    }
+    if (file)
+        fclose(file);
+    return count;
+}
+
+enum traced traced_run(const char *inject, const char *const *argv, char hit[512])
+{
+    char trace[64] = "", injection[128] = "", log[32] = "/dev/null";
     snprintf(trace, sizeof trace, "trace=%.*s", (int)strcspn(inject, ":"), inject);
     snprintf(injection, sizeof injection, "inject=%s", inject);
-    const char *const options[] = {"-o", "/dev/null", "-e", trace, "-e", injection, NULL};
+    if (hit && !make_log(log))
+        return TRACED_FAILED;
+    const char *const options[] = {"-y", "-o", log, "-e", trace, "-e", injection, NULL};
     int status = run_strace(options, argv);
+    if (hit) {
+        find_lines(log, "(INJECTED)", hit);
+        unlink(log);
+    }
     if (WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL)
         return TRACED_KILLED; /* strace ends as its program did */
     return WIFEXITED(status) && WEXITSTATUS(status) == 0 ? TRACED_ENDED : TRACED_FAILED;
 }
 
-static long count_lines(const char *path, const char *syscall)
-{
-    char line[512];
-    long count = 0;
-    FILE *file = fopen(path, "re");
-    if (!file)
-        return -1;
-    while (fgets(line, sizeof line, file)) {
-        const char *found = strstr(line, syscall);
-        count += found && found[strlen(syscall)] == '(';
-    }
-    fclose(file);
-    return count;
-}
-
 long traced_count(const char *syscall, const char *const *argv)
 {
-    char trace[64] = "", path[] = "/tmp/dibs-trace-XXXXXX";
-    int fd = mkostemp(path, O_CLOEXEC);
-    if (fd < 0)
+    char trace[64] = "", call[64] = "", log[32] = "", line[512] = "";
+    if (!make_log(log))
         return -1;
-    close(fd);
     snprintf(trace, sizeof trace, "trace=%s", syscall);
-    const char *const options[] = {"-o", path, "-e", trace, NULL};
+    snprintf(call, sizeof call, "%s(", syscall);
+    const char *const options[] = {"-o", log, "-e", trace, NULL};
     int status = run_strace(options, argv);
-    long count = WIFEXITED(status) && WEXITSTATUS(status) == 0 ? count_lines(path, syscall) : -1;
-    unlink(path);
-    return count;
+    long count = find_lines(log, call, line);
+    unlink(log);
+    return WIFEXITED(status) && WEXITSTATUS(status) == 0 ? count : -1;
 }

@@ -19,8 +19,10 @@
 /* Whether strace is there and allowed to trace; says so when not. */
 bool traced_permitted(void);
 enum traced { TRACED_ENDED, TRACED_KILLED, TRACED_FAILED };
-/* Runs argv with this injection. Ended: by itself, with exit code 0. */
-enum traced traced_run(const char *inject, const char *const *argv);
+/* Runs argv with this injection. Ended: by itself, with exit code 0. `hit` (may be NULL) becomes
+ * what strace says of the call that was made to fail, with the path of its file; "" when none was.
+ * */
+enum traced traced_run(const char *inject, const char *const *argv, char hit[512]);
 /* How often the program makes this system call when left alone; -1 when it does not end well. */
 long traced_count(const char *syscall, const char *const *argv);
 
