@@ -187,15 +187,23 @@ static bool real_process_start(void *context, int64_t pid, char out[64])
     return true;
 }
 
+/* is_elsewhere: whether the start (boot:ticks[:pids]) was read where other pids are seen: in another
+ * container the same pid is another process. */
+static bool is_elsewhere(const char *start)
+{
+    char pids[32];
+    own_pids(pids);
+    const char *theirs = start != NULL ? strchr(start, ':') : NULL;
+    theirs = theirs != NULL ? strchr(theirs + 1, ':') : NULL;
+    return theirs != NULL && !str_eq(theirs, pids);
+}
+
 static enum dibs_process real_process_state(void *context, int64_t pid, const char *start)
 {
     (void)context;
-    char now[64], pids[32];
-    own_pids(pids);
-    const char *theirs = start != NULL ? strchr(start, ':') : NULL; /* boot:ticks[:pids] */
-    theirs = theirs != NULL ? strchr(theirs + 1, ':') : NULL;
-    if (pid <= 0 || pid > INT_MAX || (theirs != NULL && !str_eq(theirs, pids)))
-        return DIBS_PROCESS_UNKNOWN; /* in another container the same pid is another process */
+    char now[64];
+    if (pid <= 0 || pid > INT_MAX || is_elsewhere(start))
+        return DIBS_PROCESS_UNKNOWN;
     if (kill((pid_t)pid, 0) != 0 && errno != EPERM)
         return errno == ESRCH ? DIBS_PROCESS_DEAD : DIBS_PROCESS_UNKNOWN;
     switch (look(pid, now)) {
