@@ -318,17 +318,20 @@ static dibs_status look_tx(struct tx *tx, const void *input, void *output)
     }
     bool past = false;
     for (size_t i = 0; i < holders.count; i++)
-        past = past || dibs__claim_is_past(tx, &holders.items[i]);
+        past = past || dibs__claim_is_past(tx, &holders.items[i]) ||
+               dibs__session_process(tx, holders.items[i].session_id) == DIBS_PROCESS_DEAD;
     bool queued = has_ticket(tx, in->resource, in->session_id);
     return past || !queued ? DIBS_NOTHING_TO_CLAIM /* worth a writing attempt */
                            : refuse_held(tx, in->resource, &holders);
 }
 
+/* `seen`: the change counter before the first attempt, so that a release right after it is
+ * noticed. */
 static dibs_status wait_for_lock(dibs *d, dibs_arena *a, const struct dibs_lock_take *in,
-                                 struct dibs_claim *out, struct dibs_error *err)
+                                 int64_t seen, struct dibs_claim *out, struct dibs_error *err)
 {
     const struct dibs_platform *p = d->platform;
-    int64_t deadline = p->steady_ms(p->context) + in->wait_ms, seen = 0;
+    int64_t deadline = p->steady_ms(p->context) + in->wait_ms;
     dibs_status status = DIBS_LOCK_HELD;
     while (status == DIBS_LOCK_HELD && dibs__wait_for_change(d, &seen, deadline)) {
         status = dibs__read(d, a, err, look_tx, in, out, sizeof *out);
@@ -346,10 +349,11 @@ dibs_status dibs_lock_take(dibs *d, dibs_arena *a, const struct dibs_lock_take *
     struct dibs_lock_take once = *in;
     if (d->batch || d->depth > 0)
         once.wait_ms = 0; /* nobody waits inside a transaction */
+    int64_t seen = once.wait_ms > 0 ? db_change_counter(d->db) : 0;
     dibs_status status = dibs__write(d, a, err, take_tx, &once, out, sizeof *out);
     if (status != DIBS_LOCK_HELD || once.wait_ms == 0)
         return status;
-    return wait_for_lock(d, a, in, out, err);
+    return wait_for_lock(d, a, in, seen, out, err);
 }
 
 /* ---- renewing, releasing, listing ------------------------------------------------------------ */
