@@ -91,8 +91,9 @@ dibs_status sqlite_ask_text(struct db_conn *c, const char *sql, char *out, size_
         snprintf(out, bytes, "%s", text != NULL ? text : "");
     }
     dibs_status s = rc == SQLITE_ROW ? DIBS_OK : sqlite_failed(c, rc, err);
-    sqlite3_finalize(stmt);
-    return s;
+    /* PRAGMA journal_mode = WAL answers first and commits at its end, which may fail */
+    rc = sqlite3_finalize(stmt);
+    return s == DIBS_OK && rc != SQLITE_OK ? sqlite_failed(c, rc, err) : s;
 }
 
 dibs_status sqlite_ask_int(struct db_conn *c, const char *sql, int64_t *out, struct dibs_error *err)

@@ -143,6 +143,11 @@ dibs_status sqlite_fork_mend(struct db_conn *c, struct dibs_error *err)
         return error_set(err, DIBS_FORKED,
                          "cannot open '%s': this process was forked inside a transaction",
                          c->shown);
+    /* SQLite makes the -shm file when it first reads; in a new store nobody has read yet */
+    int64_t rows = 0;
+    dibs_status s = sqlite_ask_int(c, "SELECT count(*) FROM sqlite_master", &rows, err);
+    if (s != DIBS_OK)
+        return s;
     if (hold_both(c->path) != 0)
         return error_set(err, DIBS_STORE_UNAVAILABLE, "cannot lock '%s' after a fork: %s", c->shown,
                          strerror(errno));

@@ -147,11 +147,12 @@ static dibs_status make(struct db_conn *c, struct dibs_error *err)
         return no_file(c->shown, err);
     s = fill(c, draft, err);
     if (s == DIBS_OK &&
-        (renameat2(AT_FDCWD, draft, AT_FDCWD, c->path, empty_file ? 0 : RENAME_NOREPLACE) != 0 ||
-         sqlite_sync_folder_of(c->path) != 0))
+        renameat2(AT_FDCWD, draft, AT_FDCWD, c->path, empty_file ? 0 : RENAME_NOREPLACE) != 0)
         s = no_file(c->shown, err);
     if (s != DIBS_OK)
         unlink(draft);
+    else if (sqlite_sync_folder_of(c->path) != 0)
+        s = sqlite_failed(c, SQLITE_IOERR_DIR_FSYNC, err); /* as final as any failed flush */
     return s;
 }
 

@@ -45,13 +45,13 @@ static size_t first_failure(const struct failure *f, struct notes n, long when)
     return first;
 }
 
-static struct notes run_with(const struct failure *f, long when)
+static struct notes run_with(const struct failure *f, long when, char hit[512])
 {
     char inject[80];
     snprintf(inject, sizeof inject, "%s:error=%s:when=%ld%s", f->call, f->error, when,
              f->for_good ? "+" : "");
     script_reset(f->script);
-    if (traced_run(inject, f->script->argv) != TRACED_ENDED)
+    if (traced_run(inject, f->script->argv, hit) != TRACED_ENDED)
         fail_msg("the script does not end when %s %ld answers %s", f->call, when, f->error);
     struct notes n = script_notes(f->script);
     script_check(f->script, n, ACKED_FRESH | ACKED_FAILURES);
@@ -64,7 +64,7 @@ static struct points points_of(const struct failure *f, int most)
     script_reset(f->script);
     long count = traced_count(f->call, f->script->argv);
     assert_true(count > 0);
-    struct points at = points_choose(count, scaled(most, 2), &seed);
+    struct points at = points_choose(count, most, &seed);
     printf("# %s: %zu of %ld calls of %s\n", f->script->play, at.count, count, f->call);
     return at;
 }
@@ -77,12 +77,16 @@ static void flush_fails(struct place *p, const char *play, const char *call, int
     struct failure f = {
         .script = &s, .call = call, .error = "EIO", .answer = DIBS_STORE_UNAVAILABLE};
     int failures = 0;
+    char hit[512] = "";
     script_init(&s, p, play);
     struct points at = points_of(&f, most);
     for (size_t i = 0; i < at.count; i++) {
-        struct notes n = run_with(&f, at.items[i]);
+        struct notes n = run_with(&f, at.items[i], hit);
         size_t first = first_failure(&f, n, at.items[i]);
         failures += first < n.count;
+        /* SQLite itself ignores what becomes of the folder of its own files */
+        if (first == n.count && strstr(hit, "/dibs.db"))
+            fail_msg("nobody noticed that this failed: %s", hit);
         for (size_t k = first; k < n.count; k++)
             if (n.items[k].status == DIBS_OK)
                 fail_msg("after %s %ld had failed, %s was answered OK", call, at.items[i],
@@ -104,7 +108,7 @@ static void test_after_a_failed_flush_of_a_new_store_nothing_is_answered_ok(void
 {
     if (!traced_permitted())
         skip();
-    flush_fails(*state, "new", "fdatasync", 12);
+    flush_fails(*state, "new", "fdatasync", 40);
 }
 
 static void test_after_a_failed_flush_of_the_folder_nothing_is_answered_ok(void **state)
@@ -152,7 +156,7 @@ static void disk_is_full(struct place *p, const char *play, bool for_good, int m
     script_init(&s, p, play);
     struct points at = points_of(&f, most);
     for (size_t i = 0; i < at.count; i++) {
-        struct notes n = run_with(&f, at.items[i]);
+        struct notes n = run_with(&f, at.items[i], NULL);
         size_t first = first_failure(&f, n, at.items[i]);
         expect_full(&f, n, first, at.items[i]);
         int count = failures_from(n, first);

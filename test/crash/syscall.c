@@ -5,7 +5,7 @@
  * A program works through a fixed script (script.h) under strace, which kills it at its 1st, 2nd,
  * 3rd ... write, flush, truncation, renaming, opening and locking. After each the store must be
  * what the program was told it is. The everyday run takes a choice of the many writes and locks;
- * DIBS_TEST_SCALE=100 takes all.
+ * a DIBS_TEST_SCALE above 1 takes all.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -28,7 +28,7 @@ static int kill_at(struct script *s, const char *name, long when)
     char inject[64];
     snprintf(inject, sizeof inject, "%s:signal=KILL:when=%ld", name, when);
     script_reset(s);
-    enum traced how = traced_run(inject, s->argv);
+    enum traced how = traced_run(inject, s->argv, NULL);
     if (how == TRACED_FAILED)
         fail_msg("the script fails, to be killed at %s %ld", name, when);
     struct notes n = script_notes(s);
@@ -48,7 +48,7 @@ static void kill_everywhere(struct place *p, const char *play)
         long count = traced_count(calls[i].name, s.argv);
         if (count < 0)
             fail_msg("the script fails when left alone");
-        struct points at = points_choose(count, scaled(calls[i].most, 2), &seed);
+        struct points at = points_choose(count, calls[i].most, &seed);
         for (size_t k = 0; k < at.count; k++)
             killed += kill_at(&s, calls[i].name, at.items[k]);
         points += (int)at.count;

@@ -172,6 +172,7 @@ static void expect_unharmed(struct others *o, int i)
     assert_int_equal(dibs_task_history(o->d, o->a, id, &history, &o->err), DIBS_OK);
     assert_int_equal(history.attempt_count, 2);
     assert_string_equal(history.attempts[0].end_reason, "expired");
+    assert_non_null(history.attempts[0].late_result);
     assert_string_equal(history.attempts[0].late_result, late);
     struct dibs_report done = {
         .task_id = id, .session_id = claimer_of(i, who), .token = o->tokens[i], .result = "1"};
