@@ -52,6 +52,14 @@ void api_cancel(struct api_ctx *c)
     c->has_batch = false;
 }
 
+dibs_status api_refuse_wait(struct api_ctx *c, const char *field)
+{
+    return error_field(
+        c->err, field,
+        "cannot be given with an idempotency key: such a request is one transaction, "
+        "in which nothing can be waited for; ask again later with the same key");
+}
+
 /* ---- reading the request --------------------------------------------------------------------- */
 
 static bool is_blank(const char *text, size_t bytes)

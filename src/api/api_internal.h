@@ -44,6 +44,10 @@ dibs_status api_begin(struct api_ctx *c) MUST_USE;
 dibs_status api_commit(struct api_ctx *c) MUST_USE;
 void api_cancel(struct api_ctx *c);
 
+/* Refuses to wait under an idempotency key: the transaction it opens would keep out whoever could
+ * end the wait. `field` is what asked for it. */
+dibs_status api_refuse_wait(struct api_ctx *c, const char *field);
+
 /* One line per operation: its shape and its function. */
 #define OP(name, method, path, scope, access, since, summary, function)                            \
     extern const struct api_shape api_in_##function;                                               \

@@ -29,7 +29,7 @@ static const struct field take_fields[] = {
           .doc = "exclusive (standard), or shared with other shared holders"),
     FIELD("ttlMs", INT, take.ttl_ms, .min = 1, .doc = "How long it is held without a heartbeat"),
     FIELD("waitMs", INT, take.wait_ms, .max = WAIT_MS_MAX,
-          .doc = "How long to wait for it, in the order of arrival; not under a key"),
+          .doc = "How long to wait for it, in the order of arrival; not with an Idempotency-Key"),
 };
 #undef IN
 const struct api_shape api_in_lock_take = SHAPE(struct take_in, take_fields, .id_at = SHAPE_NO_ID);
@@ -48,6 +48,8 @@ dibs_status api_lock_take(struct api_ctx *c, const void *input)
     struct dibs_lock_take take = in->take;
     struct dibs_claim lock = {0};
     take.shared = in->mode == MODE_SHARED;
+    if (c->in_once && take.wait_ms > 0)
+        return api_refuse_wait(c, "waitMs");
     dibs_status s = dibs_lock_take(c->d, c->a, &take, &lock, c->err);
     return s == DIBS_OK ? reply_lock(c, &lock) : s;
 }

@@ -40,7 +40,7 @@ static const struct field next_fields[] = {
           .doc = "Highest priority or oldest first if not given"),
     FIELD("ttl_ms", INT, ttl_ms, .min = 1, .doc = "Lease of the claim"),
     FIELD("wait_ms", INT, wait_ms, .max = WAIT_MS_MAX,
-          .doc = "Wait so long for a task; not under a key"),
+          .doc = "Wait so long for a task; not with an Idempotency-Key"),
     FIELD("count", INT, count, .min = 1, .max = CLAIM_COUNT_MAX, .doc = "Claim up to so many"),
     FIELD("project", TEXT, project, .max = WORD_BYTES_MAX,
           .doc = "Tasks of this project; the worker's if not given"),
@@ -90,7 +90,7 @@ static dibs_status claim(struct api_ctx *c, const struct dibs_claim_next *in,
         return s;
     s = claim_as_new(c, in, out);
     /* there is no waiting inside a transaction; the worker is registered now, so ask once more */
-    if (s == DIBS_NOTHING_TO_CLAIM && in->wait_ms > 0 && !c->in_once)
+    if (s == DIBS_NOTHING_TO_CLAIM && in->wait_ms > 0)
         s = dibs_claim_next(c->d, c->a, in, out, c->err);
     return s;
 }
@@ -176,6 +176,8 @@ dibs_status api_claim_next(struct api_ctx *c, const void *input)
 {
     const struct dibs_claim_next *in = input;
     struct dibs_grant grant = {0};
+    if (c->in_once && in->wait_ms > 0)
+        return api_refuse_wait(c, "wait_ms");
     dibs_status s = claim(c, in, &grant);
     if (s == DIBS_NOTHING_TO_CLAIM) {
         c->extras = enc_filters;

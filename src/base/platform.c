@@ -187,8 +187,8 @@ static bool real_process_start(void *context, int64_t pid, char out[64])
     return true;
 }
 
-/* is_elsewhere: whether the start (boot:ticks[:pids]) was read where other pids are seen: in another
- * container the same pid is another process. */
+/* is_elsewhere: whether the start (boot:ticks[:pids]) was read where other pids are seen: in
+ * another container the same pid is another process. */
 static bool is_elsewhere(const char *start)
 {
     char pids[32];

@@ -107,32 +107,96 @@ static const struct {
     {DIBS_STORE_UNAVAILABLE, "dibs doctor"},
 };
 
-static void advise(const struct cli *cli, dibs_status status)
+/* What to try about a task that nobody holds, by its status. */
+static const struct {
+    const char *status, *text;
+} advice_not_held[] = {
+    {"cancelled", "stop working on it (it was cancelled), or dibs reopen %s"},
+    {"blocked", "dibs task show %s (what it waits for)"},
+    {"completed", "dibs reopen %s"},
+    {"failed", "dibs reopen %s"},
+};
+
+/* advice_on: NULL when there is none. */
+static const char *advice_on(dibs_status status, const char *task_status)
+{
+    for (size_t i = 0; status == DIBS_TASK_NOT_CLAIMED && i < COUNT_OF(advice_not_held); i++)
+        if (str_eq(advice_not_held[i].status, task_status))
+            return advice_not_held[i].text;
+    for (size_t i = 0; i < COUNT_OF(advice); i++)
+        if (advice[i].status == status)
+            return advice[i].text;
+    return NULL;
+}
+
+static void advise(const struct cli *cli, dibs_status status, const char *task_status)
 {
     const char *subject = cli->args.word_count > 0 ? cli->args.words[0] : "";
+    const char *text = advice_on(status, task_status);
+    const char *hole = text != NULL ? strstr(text, "%s") : NULL;
     struct buf b;
 
+    if (text == NULL)
+        return;
     buf_init(&b, 4096);
-    for (size_t i = 0; i < COUNT_OF(advice); i++) {
-        const char *hole = strstr(advice[i].text, "%s");
-        if (advice[i].status != status)
-            continue;
-        buf_append(&b, advice[i].text,
-                   hole != NULL ? (size_t)(hole - advice[i].text) : strlen(advice[i].text));
-        if (hole != NULL) {
-            buf_text(&b, str_is_id(subject) ? subject : "ID");
-            buf_text(&b, hole + 2);
-        }
-        complain("try: ", must_buf(&b));
+    buf_append(&b, text, hole != NULL ? (size_t)(hole - text) : strlen(text));
+    if (hole != NULL) {
+        buf_text(&b, str_is_id(subject) ? subject : "ID");
+        buf_text(&b, hole + 2);
     }
+    complain("try: ", must_buf(&b));
     buf_release(&b);
+}
+
+/* ---- in the words of the command line -------------------------------------------------------- */
+
+static char lower(char c)
+{
+    return (char)(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);
+}
+
+/* is_same_field: "ttl_ms" and "ttlMs" are one field in two dialects. */
+static bool is_same_field(const char *a, const char *b)
+{
+    for (;; a++, b++) {
+        a += strspn(a, "_");
+        b += strspn(b, "_");
+        if (lower(*a) != lower(*b))
+            return false;
+        if (*a == '\0')
+            return true;
+    }
+}
+
+/* option_of: the option of this command line that a field of the request came from; NULL: none. */
+static const char *option_of(const struct cli *cli, const char *field)
+{
+    for (size_t i = 0; field != NULL && i < cli->args.given_count; i++) {
+        const struct cli_option *o = cli->args.given[i].option;
+        if (is_same_field(o->field != NULL ? o->field : o->name, field))
+            return o->name;
+    }
+    return NULL;
+}
+
+/* in_own_words: a message that begins with 'ttl_ms' is about --ttl. */
+static const char *in_own_words(const struct cli *cli, const char *message)
+{
+    const char *field = get_text(cli->answer.json, "field");
+    const char *option = option_of(cli, field);
+    size_t bytes = field != NULL ? strlen(field) : 0;
+
+    if (option == NULL || message[0] != '\'' || !str_starts(message + 1, field) ||
+        message[bytes + 1] != '\'')
+        return message;
+    return must_printf(cli->arena, "--%s%s", option, message + bytes + 2);
 }
 
 int cli_error(struct cli *cli, const struct dibs_error *err)
 {
     print_error(cli, err);
     if (!cli->json && !cli->quiet)
-        advise(cli, err->code);
+        advise(cli, err->code, err->task_status);
     return dibs_status_exit(err->code);
 }
 
@@ -146,9 +210,10 @@ int cli_refusal(struct cli *cli)
     if (cli->json) {
         cli_print_json(cli->answer.json);
     } else {
-        complain("dibs: ", message != NULL ? message : dibs_status_sentence(status));
+        complain("dibs: ",
+                 message != NULL ? in_own_words(cli, message) : dibs_status_sentence(status));
         if (!cli->quiet)
-            advise(cli, status);
+            advise(cli, status, get_text(cli->answer.json, "taskStatus"));
     }
     return dibs_status_exit(status);
 }

@@ -13,6 +13,7 @@
 #include "cli.h"
 
 #include "base/str.h"
+#include "base/timefmt.h"
 
 /* ---- claim ----------------------------------------------------------------------------------- */
 
@@ -148,10 +149,9 @@ static int claim_next(struct cli *cli)
 {
     json_t *body = NULL, *answer = NULL, *tasks = NULL;
 
-    /* the operation registers an unknown worker by itself, but not with a process to watch */
-    if ((cli->session_is_automatic || args_has(&cli->args, "pid") ||
-         args_has(&cli->args, "agent-type")) &&
-        !cli_ensure_session(cli))
+    /* the operation registers an unknown worker by itself, but neither with a process to watch nor
+     * with a type of agent */
+    if (!cli_ensure_session(cli))
         return cli->exit;
     body = cli_body(cli);
     must_set(body, "worker_id", must_json(json_string(cli->session)));
@@ -231,6 +231,40 @@ static json_t *next_filter(const struct cli *cli)
     return filter;
 }
 
+/* is_kept: whether the journal has what was just reported as a late result of this session. */
+static bool is_kept(struct cli *cli, const char *id, const char *field, const json_t *value)
+{
+    const json_t *events = NULL, *e = NULL;
+
+    if (value == NULL ||
+        !cli_call(cli, &(struct client_request){
+                           .method = "GET", .path = cli_path(cli, "/api/tasks/", id, "/history")}))
+        return false;
+    events = json_object_get(cli->answer.json, "events");
+    for (size_t i = 0; i < json_array_size(events); i++) {
+        e = json_array_get(events, i);
+        if (str_eq(get_text(e, "type"), "task:late-result") &&
+            str_eq(get_text(e, "sessionId"), cli->session) &&
+            json_equal(json_object_get(json_object_get(e, "data"), field), value) == 1)
+            return true;
+    }
+    return false;
+}
+
+/* tell_kept: after a refused report, that the work behind it is not lost. */
+static void tell_kept(struct cli *cli, const char *id, const json_t *body)
+{
+    static const char *const fields[] = {"result", "error"};
+
+    if (cli->json || cli->quiet || cli->answer.status == DIBS_OK)
+        return;
+    for (size_t i = 0; i < COUNT_OF(fields); i++)
+        if (is_kept(cli, id, fields[i], json_object_get(body, fields[i]))) {
+            cli_hint(cli, "the %s was kept: dibs task show %s --history", fields[i], id);
+            return;
+        }
+}
+
 /* report: a holder's request about the task of the command line. */
 static json_t *report(struct cli *cli, const char *suffix)
 {
@@ -246,6 +280,8 @@ static json_t *report(struct cli *cli, const char *suffix)
     answer = cli_ask(cli, &(struct client_request){.method = "POST",
                                                    .path = cli_path(cli, "/api/tasks/", id, suffix),
                                                    .body = body});
+    if (answer == NULL)
+        tell_kept(cli, id, body);
     json_decref(body);
     return answer;
 }
@@ -332,6 +368,7 @@ static int print_outcome(struct cli *cli, const json_t *answer, const char *verb
 {
     const json_t *task = json_object_get(answer, "task");
     const char *status = get_text(task, "status"), *after = get_text(task, "runAfter");
+    int64_t after_ms = 0;
     dibs_arena *a = cli->arena;
 
     if (answer == NULL)
@@ -343,7 +380,9 @@ static int print_outcome(struct cli *cli, const json_t *answer, const char *verb
     printf("%s %s '%s', now ", verb, cli->args.words[0],
            get_text(task, "title") != NULL ? out_safe(a, get_text(task, "title")) : "");
     out_colour(&cli->out, status_colour(status), status != NULL ? status : "?");
-    if (after != NULL && str_eq(status, "open"))
+    cli->out.now_ms = cli_now(cli);
+    if (after != NULL && str_eq(status, "open") && time_from_text(after, &after_ms) &&
+        after_ms > cli->out.now_ms)
         printf(", claimable %s", out_when(&cli->out, a, after));
     putchar('\n');
     print_granted(cli, json_object_get(answer, "next"));
@@ -369,7 +408,11 @@ const struct command claim_commands[] = {
     {"claim", "Working", "[ID] [options]", "claim a task, or the next one",
      "Without ID the best claimable task is taken: highest priority first, then oldest. Exit code "
      "3 means that there is "
-     "none, 4 that somebody else holds the task; the message says who and for how long.",
+     "none, 4 that somebody else holds the task; the message says who and for how long. A session "
+     "without a process to watch (--pid) that is silent for orphanThreshold (10m if not set "
+     "otherwise) loses what it holds, however long the lease: send heartbeats, or name a process. "
+     "With --json a claim by ID is told in camelCase, as POST /api/tasks/ID/claim does, the next "
+     "one in snake_case, as POST /api/tasks/claim does.",
      claim_options, 0, 1, false, claim},
     {"heartbeat", "Working", "[ID] [options]", "renew the lease on a task, or on all you hold",
      "Without ID the session and everything it holds are renewed; what was lost or cancelled is "

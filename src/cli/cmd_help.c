@@ -173,7 +173,22 @@ static void json_options(struct jw *w, const struct cli_option *table)
     jw_array_end(w);
 }
 
-static void print_json(void)
+/* is_named: whether the command is the one that the words name, or of the group; no word: any. */
+static bool is_named(const struct command *c, const char *first, const char *second)
+{
+    const char *rest = NULL;
+
+    if (first == NULL)
+        return true;
+    if (!str_starts(c->name, first))
+        return false;
+    rest = c->name + strlen(first);
+    if (second == NULL)
+        return rest[0] == '\0' || rest[0] == ' ';
+    return rest[0] == ' ' && str_eq(rest + 1, second);
+}
+
+static void print_json(const char *first, const char *second)
 {
     struct buf b;
     struct jw w;
@@ -186,10 +201,13 @@ static void print_json(void)
     jw_karray(&w, "commands");
     for (size_t t = 0; command_tables[t] != NULL; t++)
         for (const struct command *c = command_tables[t]; c->name != NULL; c++) {
+            if (!is_named(c, first, second))
+                continue;
             jw_object(&w);
             jw_ktext(&w, "name", c->name);
             jw_ktext(&w, "usage", c->usage);
             jw_ktext(&w, "summary", c->summary);
+            jw_ktext_opt(&w, "details", c->details);
             json_options(&w, c->options);
             jw_object_end(&w);
         }
@@ -206,27 +224,41 @@ static const struct cli_option help_options[] = {
     {0},
 };
 
+/* help_words: about the command or the group of commands that is named. */
+static int help_words(struct cli *cli, const char *first, const char *second)
+{
+    const struct command *c = command_find(first, second);
+    bool is_group = second == NULL && command_is_group(first);
+
+    if (c == NULL && !is_group)
+        return cli_usage(cli, "there is no command '%s%s%s'; see: dibs help", first,
+                         second != NULL ? " " : "", second != NULL ? second : "");
+    if (cli->json) {
+        print_json(first, second);
+        return 0;
+    }
+    if (c != NULL)
+        help_command(cli, c);
+    if (c != NULL && is_group)
+        putchar('\n');
+    if (is_group)
+        help_group(cli, first);
+    return 0;
+}
+
 static int help(struct cli *cli)
 {
     const char *first = cli->args.word_count > 0 ? cli->args.words[0] : NULL;
     const char *second = cli->args.word_count > 1 ? cli->args.words[1] : NULL;
-    const struct command *c = first != NULL ? command_find(first, second) : NULL;
 
     if (args_has(&cli->args, "commands"))
         print_commands();
+    else if (first != NULL)
+        return help_words(cli, first, second);
     else if (cli->json)
-        print_json();
-    else if (first == NULL)
+        print_json(NULL, NULL);
+    else
         help_all(stdout, &cli->out);
-    else if (c != NULL && (second != NULL || !command_is_group(first)))
-        help_command(cli, c);
-    else if (second == NULL && command_is_group(first)) {
-        if (c != NULL)
-            help_command(cli, c), putchar('\n');
-        help_group(cli, first);
-    } else
-        return cli_usage(cli, "there is no command '%s%s%s'; see: dibs help", first,
-                         second != NULL ? " " : "", second != NULL ? second : "");
     return 0;
 }
 

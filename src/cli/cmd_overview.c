@@ -97,6 +97,7 @@ static int stats(struct cli *cli)
         return cli->exit;
     answer = json_object_get(answer, "stats");
     out_colour(&cli->out, BOLD, "claims\n");
+    show_line(cli, "total", must_printf(a, "%" PRId64, get_int(answer, "total")));
     show_line(cli, "active", must_printf(a, "%" PRId64, get_int(answer, "active")));
     show_line(cli, "expiring", must_printf(a, "%" PRId64, get_int(answer, "expiring")));
     show_line(cli, "stale", must_printf(a, "%" PRId64, get_int(answer, "stale")));

@@ -15,6 +15,12 @@
 
 #include "base/str.h"
 
+#define RESTORE "restore a backup"
+#define HOW_TO_RESTORE                                                                             \
+    "stop everything that uses the store, delete dibs.db, dibs.db-wal and "                        \
+    "dibs.db-shm in the data folder, copy the backup there as dibs.db (mode 0600), and start "     \
+    "again"
+
 /* ---- init ------------------------------------------------------------------------------------ */
 
 /* init_dir: the data folder to make. NULL: refused and shown. */
@@ -182,7 +188,17 @@ static const struct cli_option doctor_options[] = {
 
 static const char *const level_words[] = {"fine", "warning", "bad"};
 
-static void findings_json(const struct dibs_diagnosis *d, bool good)
+/* finding_text: what was found; who is told to restore a backup is told how. */
+static const char *finding_text(struct cli *cli, const struct dibs_finding *f)
+{
+    size_t bytes = strlen(f->text), tail = strlen(RESTORE);
+
+    if (bytes < tail || !str_eq(f->text + bytes - tail, RESTORE))
+        return f->text;
+    return must_printf(cli->arena, "%s: %s", f->text, HOW_TO_RESTORE);
+}
+
+static void findings_json(struct cli *cli, const struct dibs_diagnosis *d, bool good)
 {
     struct buf b;
     struct jw w;
@@ -198,7 +214,7 @@ static void findings_json(const struct dibs_diagnosis *d, bool good)
         jw_object(&w);
         jw_ktext(&w, "level", level_words[d->items[i].level]);
         jw_ktext(&w, "subject", d->items[i].subject);
-        jw_ktext(&w, "text", d->items[i].text);
+        jw_ktext(&w, "text", finding_text(cli, &d->items[i]));
         jw_object_end(&w);
     }
     jw_array_end(&w);
@@ -214,26 +230,25 @@ static int print_findings(struct cli *cli, const struct dibs_diagnosis *d)
     for (size_t i = 0; i < d->count; i++)
         good = good && d->items[i].level != DIBS_BAD;
     if (cli->json) {
-        findings_json(d, good);
+        findings_json(cli, d, good);
         return good ? 0 : EXIT_BAD;
     }
     for (size_t i = 0; i < d->count; i++) {
         const char *word = level_words[d->items[i].level];
         out_colour(&cli->out, status_colour(word), must_printf(cli->arena, "%-8s", word));
         printf("%-12s %s\n", out_safe(cli->arena, d->items[i].subject),
-               out_safe(cli->arena, d->items[i].text));
+               out_safe(cli->arena, finding_text(cli, &d->items[i])));
     }
     return good ? 0 : EXIT_BAD;
 }
 
-/* what_to_do: about a store that cannot be opened. */
+/* what_to_do: about a store that cannot be opened; NULL: nothing that the message does not say. */
 static const char *what_to_do(dibs_status status)
 {
     switch (status) {
-    case DIBS_STORE_CORRUPT:
-        return "the file was left as it is: move it away and put a backup (dibs backup) in its "
-               "place";
-    case DIBS_STORE_TOO_NEW: return "upgrade this program";
+    case DIBS_STORE_CORRUPT: return RESTORE;
+    case DIBS_STORE_TOO_NEW: return NULL; /* the message says it */
+    case DIBS_STORE_NOT_FOUND: return NULL;
     case DIBS_STORE_UNSUPPORTED: return "choose a folder on a local disk with --data or DIBS_DATA";
     case DIBS_STORE_FULL: return "free some room on the disk";
     case DIBS_INVALID_REQUEST: return "correct the setting where the message says it was found";
@@ -254,9 +269,10 @@ static int doctor(struct cli *cli)
                                &d, &err);
     if (status == DIBS_OK)
         return print_findings(cli, &d);
-    cannot_open.text = status == DIBS_STORE_NOT_FOUND
+    const char *advice = what_to_do(status);
+    cannot_open.text = advice == NULL || strstr(err.message, "backup") != NULL
                            ? err.message
-                           : must_printf(cli->arena, "%s; %s", err.message, what_to_do(status));
+                           : must_printf(cli->arena, "%s; %s", err.message, advice);
     return print_findings(cli, &(struct dibs_diagnosis){.items = &cannot_open, .count = 1});
 }
 
@@ -300,7 +316,6 @@ const struct command store_commands[] = {
     {"doctor", "Store", "[--deep]", "look the store over and say what to do",
      "Exit code 1 means that something is bad.", doctor_options, 0, 0, false, doctor},
     {"backup", "Store", "FILE", "copy the store while others go on working",
-     "To restore, put the copy in place of the data file while nobody uses it.", NULL, 1, 1, false,
-     backup},
+     "To " RESTORE ": " HOW_TO_RESTORE ".", NULL, 1, 1, false, backup},
     {0},
 };

@@ -164,7 +164,7 @@ const char *out_when(const struct output *out, dibs_arena *a, const char *iso)
     if (iso == NULL || !time_from_text(iso, &ms))
         return "-";
     ms -= out->now_ms;
-    if (ms > -1000 && ms < 1000)
+    if (ms > -1000 && ms <= 0)
         return "now";
     if (ms > 0)
         return must_printf(a, "in %s", out_span(a, ms + 999)); /* 30m that began just now is 30m */

@@ -110,6 +110,27 @@ test('bad input is exit code 2', async (t) => {
   assert.equal((await p.json('task', 'show', '1')).task.status, 'open');
 });
 
+test('a refusal speaks of the option as it was written', async (t) => {
+  const p = await withTasks(t, 1);
+  for (const [args, begin] of [[['claim', '--ttl', '5s'], '--ttl must be between'],
+    [['claim', '1', '--ttl', '5s'], '--ttl must be between'],
+    [['claim', '--sort', 'colour'], '--sort must be one of'],
+    [['task', 'list', '-n', '0'], '--limit must be at least 1'],
+    [['events', '-n', '0'], '--limit must be at least 1']]) {
+    const { code, err } = await p.dibs(...args);
+    assert.equal(code, 2);
+    assert.ok(err.startsWith(`dibs: ${begin}`), err);
+  }
+  assert.equal((await p.json('claim', '--ttl', '5s')).field, 'ttl_ms');
+});
+
+test('--wait under an idempotency key is refused, not ignored', async (t) => {
+  const p = await place(t);
+  const { code, err } = await p.dibs('claim', '--wait', '20s', '--idempotency-key', 'k');
+  assert.equal(code, 2);
+  assert.match(err, /^dibs: --wait cannot be given with an idempotency key/);
+});
+
 test('claim chooses by type, tag, order and number', async (t) => {
   const p = await place(t);
   await p.dibs('task', 'add', 'a', '--type', 'x', '-p', '10');
@@ -158,7 +179,8 @@ test('heartbeat, progress, done: a whole life', async (t) => {
 test('fail puts the task back with a back-off, --permanent ends it', async (t) => {
   const p = await withTasks(t, 2);
   await p.dibs('claim', '1');
-  assert.match((await p.dibs('fail', '1', '--error', 'broke')).out, /^failed 1 't1', now open/);
+  assert.equal((await p.dibs('fail', '1', '--error', 'broke')).out,
+    "failed 1 't1', now open, claimable in 1s\n");
   assert.equal((await p.json('task', 'show', '1')).task.error, 'broke');
   await p.dibs('claim', '2');
   assert.match((await p.dibs('fail', '2', '--permanent')).out, /now failed$/m);
@@ -187,7 +209,20 @@ test('a cancelled task is told in the heartbeat', async (t) => {
   await p.dibs('claim');
   await p.as('boss', 'cancel', '1');
   assert.match((await p.dibs('heartbeat')).out, /cancelled, stop working on: 1/);
-  assert.equal((await p.dibs('heartbeat', '1')).code, 5);
+  const { code, err } = await p.dibs('heartbeat', '1');
+  assert.equal(code, 5);
+  assert.match(err, /^try: stop working on it \(it was cancelled\), or dibs reopen 1$/m);
+});
+
+test('a report that comes too late says that its result was kept', async (t) => {
+  const p = await lost(t);
+  const late = await p.as('first', 'done', '1', '--result', '{"n":1}');
+  assert.equal(late.code, 5);
+  assert.match(late.err, /^the result was kept: dibs task show 1 --history$/m);
+  assert.match((await p.as('first', 'fail', '1', '--error', 'oh')).err, /^the error was kept: /m);
+  assert.match((await p.dibs('task', 'show', '1', '--history')).out, /late-result.*\{"n":1\}/);
+  assert.doesNotMatch((await p.as('first', 'done', '1')).err, /kept/);
+  assert.doesNotMatch((await p.as('stranger', 'done', '1', '--result', '2')).err, /kept/);
 });
 
 test('an idempotency key gives the same claim again', async (t) => {
@@ -228,4 +263,13 @@ test('a session named by its user is registered when needed, with --pid if given
   const { session } = await p.json('session', 'show', 'new-two');
   assert.equal(session.pid, undefined);
   assert.equal(session.agentType, 'painter');
+});
+
+test('who claims from the command line is of type cli, whichever way it claims', async (t) => {
+  const p = await withTasks(t, 2);
+  assert.equal((await p.as('by-id', 'claim', '2')).code, 0);
+  assert.equal((await p.as('next', 'claim')).code, 0);
+  for (const id of ['by-id', 'next']) {
+    assert.equal((await p.json('session', 'show', id)).session.agentType, 'cli', id);
+  }
 });

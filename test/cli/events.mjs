@@ -66,6 +66,45 @@ test('--follow filters by type', async (t) => {
   await following.ended;
 });
 
+test('a filter finds what happened long ago, and the last ones of many', async (t) => {
+  const p = await place(t);
+  await p.dibs('task', 'add', 'old', '--project', 'p');
+  await p.dibs('claim', '1');
+  await p.dibs('done', '1');
+  const many = Array.from({ length: 1100 }, (_, i) => ({ title: `t${i}`, id: `n${i}` }));
+  await p.run(['task', 'import', '-q', '-'], { input: JSON.stringify(many) });
+  const types = ['task:created', 'task:claimed', 'task:completed'];
+  const ofOld = await p.json('events', '--task', '1');
+  assert.deepEqual(ofOld.events.map((e) => e.type), types);
+  assert.deepEqual(lines(await p.dibs('events', '-q', '--types', 'task:completed')), ['4']);
+  assert.deepEqual(lines(await p.dibs('events', '-q', '--task', '1', '-n', '2')), ['3', '4']);
+  assert.ok(lines(await p.dibs('events', '-q', '--project', 'p')).includes('1'));
+  const last = await p.dibs('events', '-q', '--types', 'task:created', '-n', '1000');
+  assert.deepEqual(lines(last).map(Number), Array.from({ length: 1000 }, (_, i) => 105 + i));
+  assert.equal(lines(await p.dibs('events', '-q')).length, 50);
+  assert.equal((await p.dibs('events', '--types', 'task:failed')).out, 'no events\n');
+});
+
+test('--follow says once that events were pruned, also when nothing matches', async (t) => {
+  const p = await place(t);
+  for (let i = 1; i <= 3; i++) await p.dibs('task', 'add', `t${i}`);
+  const short = ['--event-retention', '1ms'];
+  await until('the journal is pruned', async () => {
+    await p.dibs('cleanup', '--type', 'events', ...short);
+    return (await p.json('events', '--since', '0')).resync;
+  });
+  const following = p.start('events', '-f', '--since', '0', '--types', 'task:completed');
+  await until('it has said so', () => following.err.includes('pruned'));
+  await p.dibs('task', 'add', 'last');
+  await p.dibs('claim', '4');
+  await p.dibs('done', '4');
+  await until('it tells of the task', () => following.out.includes('task:completed'));
+  following.kill('SIGTERM');
+  await following.ended;
+  assert.equal(following.err.match(/have been pruned/g).length, 1, following.err);
+  assert.equal(lines(following).length, 1);
+});
+
 test('--follow ends when its reader is gone, even if nothing happens', async (t) => {
   const p = await place(t);
   await p.dibs('task', 'add', 'a');

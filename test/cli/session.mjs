@@ -97,10 +97,13 @@ test('stats and scores count', async (t) => {
   await p.dibs('claim');
   await p.as('ann', 'claim', '1');
   await p.dibs('done', '1');
+  await p.dibs('task', 'add', 'b');
+  await p.dibs('claim', '2');
   const { out } = await p.dibs('stats');
-  assert.match(out, /by status +completed 1/);
-  assert.match(out, /claims +claimed 1, completed 1, .*refused 1/);
-  assert.match((await p.dibs('scores')).out, /^tester +1 +1 +0 /m);
+  assert.match(out, /^ +total +1\n +active +1$/m);
+  assert.match(out, /by status +completed 1, in_progress 1/);
+  assert.match(out, /claims +claimed 2, completed 1, .*refused 1/);
+  assert.match((await p.dibs('scores')).out, /^tester +2 +1 +0 /m);
 });
 
 test('cleanup frees what a dead process holds, --no-process-check does not', async (t) => {

@@ -115,12 +115,24 @@ test('the doctor says what is wrong with a damaged store, and what to do', async
   const before = readFileSync(join(p.dir, '.dibs/dibs.db'));
   const { code, out } = await p.dibs('doctor');
   assert.equal(code, 1);
-  assert.match(out, /^bad +store .*backup/m);
+  assert.match(out, /^bad +store .*; restore a backup: stop .* dibs\.db-wal .*mode 0600/m);
+  assert.equal(out.match(/restore/g).length, 1);
   assert.equal((await p.json('doctor')).findings[0].level, 'bad');
   const list = await p.dibs('task', 'list');
   assert.equal(list.code, 12);
   assert.match(list.err, /try: dibs doctor/);
   assert.deepEqual(readFileSync(join(p.dir, '.dibs/dibs.db')), before, 'the file was touched');
+});
+
+test('the doctor says once what to do about a store of a newer program', async (t) => {
+  const p = await place(t);
+  const sql = "INSERT INTO schema_migration VALUES (9999, 'from_the_future', 1, 0)";
+  assert.equal((await p.spawn('sqlite3', ['.dibs/dibs.db', sql]).ended).code, 0);
+  const { code, out } = await p.dibs('doctor');
+  assert.equal(code, 1);
+  assert.match(out, /^bad +store .*from_the_future/);
+  assert.equal(out.match(/upgrade/g).length, 1);
+  assert.equal((await p.dibs('task', 'list')).code, 13);
 });
 
 test('the doctor speaks where there is no store at all', async (t) => {
@@ -142,4 +154,27 @@ test('a backup is a store of its own, and nothing is overwritten', async (t) => 
   writeFileSync(join(p.dir, 'restored/dibs.db'), readFileSync(join(p.dir, 'copy.db')));
   assert.match((await p.dibs('--data', 'restored', 'task', 'list')).out, /saved/);
   assert.equal((await p.json('backup', 'second.db')).path, 'second.db');
+});
+
+test('a backup is restored as the help says, and not beside the log of another file', async (t) => {
+  const p = await place(t);
+  await p.dibs('task', 'add', 'saved');
+  await p.dibs('backup', 'copy.db');
+  await p.dibs('task', 'add', 'lost');
+  const { out } = await p.dibs('help', 'backup');
+  const words = out.replaceAll(/\s+/g, ' ');
+  assert.ok(words.includes('delete dibs.db, dibs.db-wal and dibs.db-shm in the data folder'), out);
+  assert.ok(words.includes('copy the backup there as dibs.db (mode 0600)'), out);
+  await p.sh('cp copy.db .dibs/dibs.db && echo a former log >.dibs/dibs.db-wal');
+  const refused = await p.dibs('task', 'list');
+  assert.equal(refused.code, 12);
+  assert.match(refused.err, /delete '.*dibs\.db-wal'/);
+  const doctor = await p.dibs('doctor');
+  assert.equal(doctor.code, 1);
+  assert.doesNotMatch(doctor.out, /restore/);
+  await p.sh(`cd .dibs && rm -f dibs.db dibs.db-wal dibs.db-shm && cp ../copy.db dibs.db &&
+    chmod 0600 dibs.db`);
+  const list = await p.dibs('task', 'list');
+  assert.match(list.out, /saved/);
+  assert.doesNotMatch(list.out, /lost/);
 });

@@ -133,6 +133,11 @@ test('help alone lists all commands; so does no command at all, as an error', as
   assert.match((await p.dibs('help', 'session')).out, /session resume/);
   const json = await p.json('help');
   assert.ok(json.commands.some((c) => c.name === 'task add'));
+  assert.deepEqual((await p.json('help', 'claim')).commands.map((c) => c.name), ['claim']);
+  const task = (await p.json('help', 'task', 'add')).commands;
+  assert.deepEqual(task.map((c) => c.name), ['task add']);
+  assert.ok((await p.json('help', 'task')).commands.every((c) => c.name.startsWith('task ')));
+  assert.equal((await p.json('help', 'nosuch')).success, false);
 });
 
 test('version', async (t) => {

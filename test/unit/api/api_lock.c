@@ -80,6 +80,18 @@ static void test_a_lock_is_renewed_and_released(void **state)
     expect(w, 404, "LOCK_NOT_HELD");
 }
 
+static void test_waiting_under_a_key_is_refused(void **state)
+{
+    struct world *w = *state;
+    given_session(w, "s");
+    w->key = "k";
+    post(w, "/api/locks", "{'resource': 'r', 'sessionId': 's', 'waitMs': 100}");
+    expect_field(w, "waitMs");
+    expect_message(w, "'waitMs' cannot be given with an idempotency key");
+    post(w, "/api/locks", "{'resource': 'r', 'sessionId': 's', 'waitMs': 0}");
+    expect(w, 200, "OK");
+}
+
 static void test_a_lock_needs_a_resource_and_a_session(void **state)
 {
     struct world *w = *state;
@@ -102,6 +114,7 @@ int main(void)
         test_in_world(test_a_held_lock_names_its_holder),
         test_in_world(test_shared_locks_are_shared_and_listed),
         test_in_world(test_a_lock_is_renewed_and_released),
+        test_in_world(test_waiting_under_a_key_is_refused),
         test_in_world(test_a_lock_needs_a_resource_and_a_session),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

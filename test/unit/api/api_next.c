@@ -175,11 +175,18 @@ static void test_waiting_ends_when_the_time_is_up(void **state)
     post(w, "/api/tasks/claim", "{'worker_id': 'new', 'wait_ms': 500}");
     expect(w, 404, "NOTHING_TO_CLAIM");
     assert_true(world_clock - before >= 500);
-    before = world_clock;
-    w->key = "k"; /* inside the key's transaction nobody can bring anything: no waiting */
+}
+
+/* Inside the key's transaction nobody can bring anything. */
+static void test_waiting_under_a_key_is_refused(void **state)
+{
+    struct world *w = *state;
+    w->key = "k";
     post(w, "/api/tasks/claim", "{'worker_id': 'new', 'wait_ms': 500}");
+    expect_field(w, "wait_ms");
+    expect_message(w, "'wait_ms' cannot be given with an idempotency key");
+    post(w, "/api/tasks/claim", "{'worker_id': 'new', 'wait_ms': 0}");
     expect(w, 404, "NOTHING_TO_CLAIM");
-    assert_true(world_clock - before < 500);
 }
 
 static void test_under_a_key_a_new_worker_is_registered_too(void **state)
@@ -210,6 +217,7 @@ int main(void)
         test_in_world(test_an_ended_worker_is_registered_again),
         test_in_world(test_filters_and_sorts_reach_the_library),
         test_in_world(test_waiting_ends_when_the_time_is_up),
+        test_in_world(test_waiting_under_a_key_is_refused),
         test_in_world(test_under_a_key_a_new_worker_is_registered_too),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -68,6 +68,9 @@ static void test_times_are_told_from_now(void **state)
     const struct output out = {.now_ms = 1000000000000}; /* 2001-09-09T01:46:40Z */
     dibs_arena *a = *state;
     assert_string_equal(out_when(&out, a, "2001-09-09T01:46:40Z"), "now");
+    assert_string_equal(out_when(&out, a, "2001-09-09T01:46:39.100Z"), "now");
+    assert_string_equal(out_when(&out, a, "2001-09-09T01:46:40.100Z"), "in 1s");
+    assert_string_equal(out_when(&out, a, "2001-09-09T01:46:41Z"), "in 1s");
     assert_string_equal(out_when(&out, a, "2001-09-09T01:46:10Z"), "30s ago");
     assert_string_equal(out_when(&out, a, "2001-09-09T01:44:39Z"), "2m ago");
     assert_string_equal(out_when(&out, a, "2001-09-09T02:16:39.990Z"), "in 30m");
