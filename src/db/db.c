@@ -18,6 +18,7 @@
 #include "db.h"
 
 #include <assert.h>
+#include <pthread.h>
 #include <stdatomic.h>
 #include <unistd.h>
 
@@ -63,9 +64,26 @@ const char *db_path(const struct db *db)
     return db->path;
 }
 
+/* Forks of this process and its parents, counted in the child: cheaper to look at before every
+ * statement than the kernel is to ask for the pid. A child made behind libc's back (clone) is
+ * noticed when it begins a transaction. */
+static atomic_int forks;
+static pthread_once_t count_forks_once = PTHREAD_ONCE_INIT;
+
+static void count_fork(void)
+{
+    atomic_fetch_add_explicit(&forks, 1, memory_order_relaxed);
+}
+
+static void count_forks(void)
+{
+    pthread_atfork(NULL, NULL, count_fork);
+}
+
 static bool forked(const struct db *db)
 {
-    return db->owner != getpid();
+    return db->forks != atomic_load_explicit(&forks, memory_order_relaxed) ||
+           (!db->began && db->owner != getpid());
 }
 
 static dibs_status flush_failure(const char *path, struct dibs_error *err)
@@ -130,6 +148,8 @@ dibs_status db_open_with(const struct db_options *in, struct migration_list list
         return error_set(err, DIBS_OUT_OF_MEMORY, "cannot open '%s': out of memory", in->path);
     }
     *db = (struct db){.driver = &db_sqlite, .path = path, .owner = getpid()};
+    pthread_once(&count_forks_once, count_forks);
+    db->forks = atomic_load(&forks);
     db->none.db = db;
     db->schema_known = list.count > 0 ? list.items[list.count - 1].number : 0;
     s = db->driver->open(&options, &db->conn, &why);

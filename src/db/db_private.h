@@ -28,6 +28,7 @@ struct db {
     struct db_conn *conn;
     char *path;  /* as the caller gave it; for messages */
     pid_t owner; /* process that opened it */
+    int forks;   /* how many forks lay before it then */
     bool began;  /* in a transaction */
     int points;  /* savepoints set, one inside the other */
     enum db_mode mode;
