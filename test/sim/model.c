@@ -8,13 +8,16 @@
  * boots, deaths. After every step all that callers can see is compared with the model, and now and
  * then the journal with the tables. The environment chooses:
  *   DIBS_TEST_SEED   this seed only
- *   DIBS_SIM_SEEDS   how many seeds (200)       DIBS_SIM_FIRST   the first of them (1)
- *   DIBS_SIM_STEPS   steps of each (300)        DIBS_TEST_SCALE  a factor for the number of seeds
+ *   DIBS_SIM_SEEDS   how many seeds (200)       DIBS_TEST_SCALE  times so many
+ *   DIBS_SIM_FIRST   the first of them (1; with a scale above 1 a new one each time)
+ *   DIBS_SIM_STEPS   steps of each (300)        DIBS_TEST_DISK   stores not in memory
  */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <time.h>
 
+#include "in_memory.h"
 #include "sim.h"
 
 static int64_t from_environment(const char *name, int64_t otherwise)
@@ -45,12 +48,12 @@ static uint64_t live(uint64_t seed, int steps)
 static void test_the_store_does_what_the_rules_say(void **state)
 {
     (void)state;
-    const char *scale = getenv("DIBS_TEST_SCALE");
-    int64_t seeds = from_environment("DIBS_SIM_SEEDS", 200);
-    uint64_t first = (uint64_t)from_environment("DIBS_SIM_FIRST", 1);
+    const char *text = getenv("DIBS_TEST_SCALE");
+    double scale = text && strtod(text, NULL) > 0 ? strtod(text, NULL) : 1;
+    int64_t seeds = (int64_t)((double)from_environment("DIBS_SIM_SEEDS", 200) * scale) + 1;
+    int64_t usual = scale > 1 ? (int64_t)time(NULL) * 1000 : 1;
+    uint64_t first = (uint64_t)from_environment("DIBS_SIM_FIRST", usual);
     int steps = (int)from_environment("DIBS_SIM_STEPS", 300);
-    if (scale && strtod(scale, NULL) > 0)
-        seeds = (int64_t)((double)seeds * strtod(scale, NULL)) + 1;
     if (getenv("DIBS_TEST_SEED")) {
         first = (uint64_t)from_environment("DIBS_TEST_SEED", 1);
         seeds = 1;
@@ -71,8 +74,7 @@ static void test_the_same_seed_writes_the_same_journal(void **state)
 
 int main(void)
 {
-    /* nothing here is about disks: a store in memory does not wait for one */
-    setenv("TMPDIR", "/dev/shm", 0);
+    stores_in_memory();
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_teardown(test_the_store_does_what_the_rules_say, end_life),
         cmocka_unit_test_teardown(test_the_same_seed_writes_the_same_journal, end_life),
