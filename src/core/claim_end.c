@@ -226,25 +226,19 @@ static const char *task_id_of(struct tx *tx, const struct claim_row *c)
 
 int64_t dibs__expire_due(struct tx *tx, int64_t most, struct dibs_cleaned *out)
 {
-    struct claim_row *due = NULL;
-    size_t count = 0;
+    struct claim_rows due = {0};
     struct db_rows *rows =
         db_query(tx->db,
                  SQL("SELECT " CLAIM_COLUMNS " FROM claim c WHERE c.ended_at IS NULL "
                      "AND c.expires_at <= $1 AND c.kind <> 'lock' ORDER BY c.expires_at LIMIT $2"),
                  DB_ARGS(db_i(tx->now), db_i(most)));
-    while (db_next(rows)) {
-        struct claim_row *c = dibs__push(tx, &due, &count, sizeof *c);
-        if (c)
-            dibs__claim_row_read(tx, rows, 0, c);
-    }
-    db_done(rows);
-    for (size_t i = 0; i < count && db_ok(tx->db); i++) {
-        dibs__claim_lapse(tx, &due[i], "task:claim-expired", "expired", 0);
+    dibs__claims_collect(tx, rows, &due);
+    for (size_t i = 0; i < due.count && db_ok(tx->db); i++) {
+        dibs__claim_lapse(tx, &due.items[i], "task:claim-expired", "expired", 0);
         if (out)
-            dibs__cleaned_add(tx, out, &due[i], task_id_of(tx, &due[i]), "expired", 0);
+            dibs__cleaned_add(tx, out, &due.items[i], task_id_of(tx, &due.items[i]), "expired", 0);
     }
-    return (int64_t)count;
+    return (int64_t)due.count;
 }
 
 void dibs__promote_due(struct tx *tx)

@@ -44,6 +44,16 @@ void dibs__claim_row_read(struct tx *tx, struct db_rows *rows, int first, struct
     };
 }
 
+void dibs__claims_collect(struct tx *tx, struct db_rows *rows, struct claim_rows *out)
+{
+    while (db_next(rows)) {
+        struct claim_row *c = dibs__push(tx, &out->items, &out->count, sizeof *c);
+        if (c)
+            dibs__claim_row_read(tx, rows, 0, c);
+    }
+    db_done(rows);
+}
+
 bool dibs__claim_load(struct tx *tx, int64_t token, struct claim_row *out)
 {
     if (!token)

@@ -311,8 +311,7 @@ dibs_status dibs_cleanup_sessions(dibs *d, dibs_arena *a, struct dibs_stale_sess
 
 static dibs_status expiring_tx(struct tx *tx, const void *input, void *output)
 {
-    struct claim_row *due = NULL;
-    size_t count = 0;
+    struct claim_rows due = {0};
     (void)input;
     struct db_rows *rows = db_query(
         tx->db,
@@ -321,25 +320,20 @@ static dibs_status expiring_tx(struct tx *tx, const void *input, void *output)
             "LIMIT $3"),
         DB_ARGS(db_i(tx->now + tx->d->settings.expiring_threshold_ms), db_i(tx->now),
                 db_i(SWEEP_BATCH_MAX)));
-    while (db_next(rows)) {
-        struct claim_row *c = dibs__push(tx, &due, &count, sizeof *c);
-        if (c)
-            dibs__claim_row_read(tx, rows, 0, c);
-    }
-    db_done(rows);
-    for (size_t i = 0; i < count && db_ok(tx->db); i++) {
+    dibs__claims_collect(tx, rows, &due);
+    for (size_t i = 0; i < due.count && db_ok(tx->db); i++) {
         struct task_row task = {0};
-        if (!dibs__task_load_key(tx, due[i].task_key, &task))
+        if (!dibs__task_load_key(tx, due.items[i].task_key, &task))
             break;
         db_exec(tx->db, SQL("UPDATE claim SET warned = 1 WHERE token = $1"),
-                DB_ARGS(db_i(due[i].token)));
-        struct jw *w = dibs__task_event(tx, "task:claim-expiring", &task, due[i].session_id,
-                                        dibs__claim_agent(&due[i]), -1);
-        jw_kint(w, "token", due[i].token);
-        jw_kint(w, "remainingMs", due[i].expires_at - tx->now);
+                DB_ARGS(db_i(due.items[i].token)));
+        struct jw *w = dibs__task_event(tx, "task:claim-expiring", &task, due.items[i].session_id,
+                                        dibs__claim_agent(&due.items[i]), -1);
+        jw_kint(w, "token", due.items[i].token);
+        jw_kint(w, "remainingMs", due.items[i].expires_at - tx->now);
         dibs__event_end(tx);
     }
-    *(int64_t *)output = (int64_t)count;
+    *(int64_t *)output = (int64_t)due.count;
     return dibs__store_status(tx);
 }
 

@@ -308,6 +308,12 @@ struct claim_row {
 #define CLAIM_COLUMN_COUNT 25
 void dibs__claim_row_read(struct tx *tx, struct db_rows *rows, int first_column,
                           struct claim_row *out);
+struct claim_rows {
+    struct claim_row *items;
+    size_t count;
+};
+/* Reads all rows of a query of CLAIM_COLUMNS, and ends it. */
+void dibs__claims_collect(struct tx *tx, struct db_rows *rows, struct claim_rows *out);
 bool dibs__claim_load(struct tx *tx, int64_t token, struct claim_row *out);
 void dibs__claim_full(struct tx *tx, const struct claim_row *row, const char *task_id,
                       struct dibs_claim *out);

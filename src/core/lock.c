@@ -69,24 +69,14 @@ static void grant(struct tx *tx, const struct session_row *session, const char *
     tell(tx, "lock:taken", out, NULL, -1);
 }
 
-struct holders {
-    struct claim_row *items;
-    size_t count;
-};
-
-static void load_holders(struct tx *tx, const char *resource, struct holders *out)
+static void load_holders(struct tx *tx, const char *resource, struct claim_rows *out)
 {
     struct db_rows *rows = db_query(tx->db,
                                     SQL("SELECT " CLAIM_COLUMNS
                                         " FROM claim c WHERE c.kind = 'lock' AND c.resource = $1 "
                                         "AND c.ended_at IS NULL ORDER BY c.token"),
                                     DB_ARGS(db_t(resource)));
-    while (db_next(rows)) {
-        struct claim_row *c = dibs__push(tx, &out->items, &out->count, sizeof *c);
-        if (c)
-            dibs__claim_row_read(tx, rows, 0, c);
-    }
-    db_done(rows);
+    dibs__claims_collect(tx, rows, out);
 }
 
 struct waiter {
@@ -122,7 +112,7 @@ static void drop_waiter(struct tx *tx, int64_t ticket)
 /* Gives the resource to as many waiters as it can take now, in the order of arrival. */
 static void hand_over(struct tx *tx, const char *resource)
 {
-    struct holders held = {0};
+    struct claim_rows held = {0};
     struct waiter w = {0};
     load_holders(tx, resource, &held);
     bool exclusive = held.count > 0 && !held.items[0].shared;
@@ -173,7 +163,7 @@ static dibs_status check_take(struct tx *tx, const struct dibs_lock_take *in)
  * asks is alive, whatever became of the process it once named. */
 static void end_past(struct tx *tx, const char *resource, const char *asker)
 {
-    struct holders all = {0};
+    struct claim_rows all = {0};
     load_holders(tx, resource, &all);
     for (size_t i = 0; i < all.count && db_ok(tx->db); i++) {
         struct claim_row *c = &all.items[i];
@@ -185,7 +175,7 @@ static void end_past(struct tx *tx, const char *resource, const char *asker)
     }
 }
 
-static struct claim_row *held_by(struct holders *holders, const char *session_id)
+static struct claim_row *held_by(struct claim_rows *holders, const char *session_id)
 {
     for (size_t i = 0; i < holders->count; i++)
         if (str_eq(holders->items[i].session_id, session_id))
@@ -193,7 +183,8 @@ static struct claim_row *held_by(struct holders *holders, const char *session_id
     return NULL;
 }
 
-static dibs_status refuse_held(struct tx *tx, const char *resource, const struct holders *holders)
+static dibs_status refuse_held(struct tx *tx, const char *resource,
+                               const struct claim_rows *holders)
 {
     tx->keep = true; /* a ticket, and leases found ended, stay */
     if (holders->count == 0)
@@ -244,7 +235,7 @@ static dibs_status take_tx(struct tx *tx, const void *input, void *output)
     const struct dibs_lock_take *in = input;
     struct dibs_claim *out = output;
     struct session_row session = {0};
-    struct holders holders = {0};
+    struct claim_rows holders = {0};
     struct waiter ahead;
     int64_t ttl = in->ttl_ms ? in->ttl_ms : tx->d->settings.lock_ttl_ms;
     dibs_status status = check_take(tx, in);
@@ -286,7 +277,7 @@ static dibs_status take_tx(struct tx *tx, const void *input, void *output)
 static dibs_status give_up_tx(struct tx *tx, const void *input, void *output)
 {
     const struct dibs_lock_take *in = input;
-    struct holders holders = {0};
+    struct claim_rows holders = {0};
     db_exec(tx->db,
             SQL("UPDATE lock_wait SET gives_up_at = $3 WHERE resource = $1 AND session_id = $2"),
             DB_ARGS(db_t(in->resource), db_t(in->session_id), db_i(tx->now + 1)));
@@ -309,7 +300,7 @@ static dibs_status give_up_tx(struct tx *tx, const void *input, void *output)
 static dibs_status look_tx(struct tx *tx, const void *input, void *output)
 {
     const struct dibs_lock_take *in = input;
-    struct holders holders = {0};
+    struct claim_rows holders = {0};
     load_holders(tx, in->resource, &holders);
     struct claim_row *mine = held_by(&holders, in->session_id);
     if (mine && mine->shared == in->shared && !dibs__claim_is_past(tx, mine)) {
@@ -360,7 +351,7 @@ dibs_status dibs_lock_take(dibs *d, dibs_arena *a, const struct dibs_lock_take *
 
 static dibs_status load_mine(struct tx *tx, const struct dibs_lock_ref *in, struct claim_row *out)
 {
-    struct holders holders = {0};
+    struct claim_rows holders = {0};
     dibs_status status =
         dibs__check_required(tx->err, "resource", in->resource, RESOURCE_BYTES_MAX);
     if (status == DIBS_OK)
@@ -456,7 +447,7 @@ dibs_status dibs_lock_list(dibs *d, dibs_arena *a, const struct dibs_lock_filter
 
 /* ---- ends from outside ----------------------------------------------------------------------- */
 
-static int64_t end_all(struct tx *tx, struct holders *holders, const char *reason,
+static int64_t end_all(struct tx *tx, struct claim_rows *holders, const char *reason,
                        const char *event_type, bool told, struct dibs_cleaned *out)
 {
     for (size_t i = 0; i < holders->count && db_ok(tx->db); i++) {
@@ -469,36 +460,26 @@ static int64_t end_all(struct tx *tx, struct holders *holders, const char *reaso
 
 int64_t dibs__locks_release_session(struct tx *tx, const char *session_id, const char *reason)
 {
-    struct holders holders = {0};
+    struct claim_rows holders = {0};
     db_exec(tx->db, SQL("DELETE FROM lock_wait WHERE session_id = $1"), DB_ARGS(db_t(session_id)));
     struct db_rows *rows = db_query(tx->db,
                                     SQL("SELECT " CLAIM_COLUMNS
                                         " FROM claim c WHERE c.session_id = $1 AND c.attention = 1 "
                                         "AND c.kind = 'lock' AND c.ended_at IS NULL"),
                                     DB_ARGS(db_t(session_id)));
-    while (db_next(rows)) {
-        struct claim_row *c = dibs__push(tx, &holders.items, &holders.count, sizeof *c);
-        if (c)
-            dibs__claim_row_read(tx, rows, 0, c);
-    }
-    db_done(rows);
+    dibs__claims_collect(tx, rows, &holders);
     return end_all(tx, &holders, reason, "lock:released", true, NULL);
 }
 
 int64_t dibs__locks_expire(struct tx *tx, struct dibs_cleaned *out)
 {
-    struct holders holders = {0};
+    struct claim_rows holders = {0};
     db_exec(tx->db, SQL("DELETE FROM lock_wait WHERE gives_up_at <= $1"), DB_ARGS(db_i(tx->now)));
     struct db_rows *rows =
         db_query(tx->db,
                  SQL("SELECT " CLAIM_COLUMNS " FROM claim c WHERE c.ended_at IS NULL "
                      "AND c.expires_at <= $1 AND c.kind = 'lock' ORDER BY c.expires_at LIMIT $2"),
                  DB_ARGS(db_i(tx->now), db_i(SWEEP_BATCH_MAX)));
-    while (db_next(rows)) {
-        struct claim_row *c = dibs__push(tx, &holders.items, &holders.count, sizeof *c);
-        if (c)
-            dibs__claim_row_read(tx, rows, 0, c);
-    }
-    db_done(rows);
+    dibs__claims_collect(tx, rows, &holders);
     return end_all(tx, &holders, "expired", "lock:expired", false, out);
 }

@@ -39,31 +39,21 @@ static void tasks_by_status(struct tx *tx, const char *project, struct dibs_tall
 
 /* ---- in flight ------------------------------------------------------------------------------- */
 
-struct live {
-    struct claim_row *items;
-    size_t count;
-};
-
-static void load_live(struct tx *tx, struct live *out)
+static void load_live(struct tx *tx, struct claim_rows *out)
 {
     struct db_rows *rows = db_query(
         tx->db,
         SQL("SELECT " CLAIM_COLUMNS " FROM claim c WHERE c.ended_at IS NULL AND c.kind = 'task' "
             "ORDER BY c.claimed_at, c.token"),
         DB_NO_ARGS);
-    while (db_next(rows)) {
-        struct claim_row *c = dibs__push(tx, &out->items, &out->count, sizeof *c);
-        if (c)
-            dibs__claim_row_read(tx, rows, 0, c);
-    }
-    db_done(rows);
+    dibs__claims_collect(tx, rows, out);
 }
 
 static dibs_status in_flight_tx(struct tx *tx, const void *input, void *output)
 {
     const struct dibs_in_flight_filter *in = input;
     struct dibs_in_flight *out = output;
-    struct live live = {0};
+    struct claim_rows live = {0};
     int64_t limit = 0;
     dibs_status status = dibs__check_limit(tx->err, in->limit, &limit);
     if (status != DIBS_OK)
@@ -101,7 +91,7 @@ dibs_status dibs_in_flight(dibs *d, dibs_arena *a, const struct dibs_in_flight_f
 
 static void count_live(struct tx *tx, struct dibs_stats *out)
 {
-    struct live live = {0};
+    struct claim_rows live = {0};
     load_live(tx, &live);
     out->total = (int64_t)live.count;
     for (size_t i = 0; i < live.count; i++) {

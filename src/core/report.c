@@ -170,9 +170,10 @@ static bool may_complete_late(struct tx *tx, const struct task_row *task,
            last->generation == task->generation;
 }
 
-static dibs_status complete_tx(struct tx *tx, const void *input, void *output)
+/* A completion or a failure: by its holder, again, too late but welcome, or too late. */
+static dibs_status take_report(struct tx *tx, const struct dibs_report *in, bool completes,
+                               struct dibs_task *out)
 {
-    const struct dibs_report *in = input;
     struct task_row task = {0};
     struct claim_row claim = {0};
     dibs_status status = check_report(tx, in);
@@ -180,25 +181,34 @@ static dibs_status complete_tx(struct tx *tx, const void *input, void *output)
         status = dibs__task_load(tx, in->task_id, &task);
     if (status != DIBS_OK)
         return status;
-    if (is_repeated_completion(tx, &task, in)) {
-        dibs__task_full(tx, &task, output);
+    if (completes ? is_repeated_completion(tx, &task, in) : is_repeated_failure(tx, &task, in)) {
+        dibs__task_full(tx, &task, out);
         return DIBS_OK;
     }
     status = dibs__claim_of_holder(tx, &task, in->session_id, in->token, &claim);
-    bool late = status != DIBS_OK && may_complete_late(tx, &task, in, &claim);
+    bool late = completes && status != DIBS_OK && may_complete_late(tx, &task, in, &claim);
     if (status == DIBS_OK || late) {
-        dibs__task_complete(
-            tx,
-            &(struct report){.task = &task, .claim = &claim, .result = in->result, .late = late});
-        dibs__task_full(tx, &task, output);
+        struct report r = {.task = &task,
+                           .claim = &claim,
+                           .result = in->result,
+                           .error = in->error,
+                           .permanent = in->permanent,
+                           .late = late};
+        (completes ? dibs__task_complete : dibs__task_fail)(tx, &r);
+        dibs__task_full(tx, &task, out);
         return dibs__store_status(tx);
     }
     if (dibs_status_is_failure(status))
         return status;
     if (dibs__task_is_final(task.status) && !tx->err->cancel_requested)
         status = refuse_finished(tx, &task);
-    keep_late_result(tx, &task, in, "complete");
+    keep_late_result(tx, &task, in, completes ? "complete" : "fail");
     return status;
+}
+
+static dibs_status complete_tx(struct tx *tx, const void *input, void *output)
+{
+    return take_report(tx, input, true, output);
 }
 
 dibs_status dibs_complete(dibs *d, dibs_arena *a, const struct dibs_report *in,
@@ -209,35 +219,7 @@ dibs_status dibs_complete(dibs *d, dibs_arena *a, const struct dibs_report *in,
 
 static dibs_status fail_tx(struct tx *tx, const void *input, void *output)
 {
-    const struct dibs_report *in = input;
-    struct task_row task = {0};
-    struct claim_row claim = {0};
-    dibs_status status = check_report(tx, in);
-    if (status == DIBS_OK)
-        status = dibs__task_load(tx, in->task_id, &task);
-    if (status != DIBS_OK)
-        return status;
-    if (is_repeated_failure(tx, &task, in)) {
-        dibs__task_full(tx, &task, output);
-        return DIBS_OK;
-    }
-    status = dibs__claim_of_holder(tx, &task, in->session_id, in->token, &claim);
-    if (status == DIBS_OK) {
-        struct report r = {.task = &task,
-                           .claim = &claim,
-                           .result = in->result,
-                           .error = in->error,
-                           .permanent = in->permanent};
-        dibs__task_fail(tx, &r);
-        dibs__task_full(tx, &task, output);
-        return dibs__store_status(tx);
-    }
-    if (dibs_status_is_failure(status))
-        return status;
-    if (dibs__task_is_final(task.status) && !tx->err->cancel_requested)
-        status = refuse_finished(tx, &task);
-    keep_late_result(tx, &task, in, "fail");
-    return status;
+    return take_report(tx, input, false, output);
 }
 
 dibs_status dibs_fail(dibs *d, dibs_arena *a, const struct dibs_report *in, struct dibs_task *out,

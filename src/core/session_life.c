@@ -12,24 +12,14 @@
 /* How far back resume looks: more claims than anybody holds at once. */
 #define RESUME_LOOK_BACK 200
 
-struct claims {
-    struct claim_row *items;
-    size_t count;
-};
-
-static void load_attention(struct tx *tx, const char *session_id, struct claims *out)
+static void load_attention(struct tx *tx, const char *session_id, struct claim_rows *out)
 {
     struct db_rows *rows =
         db_query(tx->db,
                  SQL("SELECT " CLAIM_COLUMNS
                      " FROM claim c WHERE c.session_id = $1 AND c.attention = 1 ORDER BY c.token"),
                  DB_ARGS(db_t(session_id)));
-    while (db_next(rows)) {
-        struct claim_row *c = dibs__push(tx, &out->items, &out->count, sizeof *c);
-        if (c)
-            dibs__claim_row_read(tx, rows, 0, c);
-    }
-    db_done(rows);
+    dibs__claims_collect(tx, rows, out);
 }
 
 static const char *task_id_of(struct tx *tx, const struct claim_row *c)
@@ -80,7 +70,7 @@ static dibs_status heartbeat_tx(struct tx *tx, const void *input, void *output)
 {
     struct dibs_session_news *news = output;
     struct session_row session = {0};
-    struct claims claims = {0};
+    struct claim_rows claims = {0};
     dibs_status status = dibs__session_load(tx, input, &session);
     if (status != DIBS_OK)
         return status;
@@ -146,7 +136,7 @@ static void resume_one(struct tx *tx, struct session_row *session, const struct 
 }
 
 /* A task that the session lost twice is looked at once, by its newest claim. */
-static bool seen_before(const struct claims *seen, int64_t task_key)
+static bool seen_before(const struct claim_rows *seen, int64_t task_key)
 {
     for (size_t i = 0; i < seen->count; i++)
         if (seen->items[i].task_key == task_key)
@@ -157,7 +147,7 @@ static bool seen_before(const struct claims *seen, int64_t task_key)
 static dibs_status resume_tx(struct tx *tx, const void *input, void *output)
 {
     struct session_row session = {0};
-    struct claims lost = {0}, seen = {0};
+    struct claim_rows lost = {0}, seen = {0};
     dibs_status status = dibs__session_load(tx, input, &session);
     if (status != DIBS_OK)
         return status;
@@ -198,7 +188,7 @@ dibs_status dibs_session_resume(dibs *d, dibs_arena *a, const char *session_id,
 static void release_claims(struct tx *tx, const char *session_id, const char *reason, bool told,
                            struct dibs_cleaned *out)
 {
-    struct claims claims = {0};
+    struct claim_rows claims = {0};
     load_attention(tx, session_id, &claims);
     for (size_t i = 0; i < claims.count && db_ok(tx->db); i++) {
         struct claim_row *c = &claims.items[i];

@@ -248,8 +248,10 @@ void model_reboot(struct model *m, int64_t wall_ms)
     for (int i = 0; i < MODEL_SESSIONS; i++)
         if (m_is_there(m, i) && m->sessions[i].heartbeat > seen)
             seen = m->sessions[i].heartbeat;
-    if (seen == INT64_MIN) { /* there is nothing to keep */
+    if (seen == INT64_MIN) { /* there is nothing to keep, and nothing moves with the clock */
+        int64_t before = m->shift;
         m->shift = wall_ms - m->now;
+        m->cleaned_at += m->cleaned_at ? before - m->shift : 0;
         return;
     }
     m->now = seen;

@@ -232,9 +232,10 @@ dibs_status model_fail(struct model *m, int task, int session, const struct m_fa
     struct m_task *t = &m->tasks[task];
     struct m_claim *c = m_claim_of(m, t);
     bool mine = c && c->session == session && (!in->token || in->token == c->token);
-    bool waits = t->status == DIBS_TASK_OPEN || t->status == DIBS_TASK_FAILED;
+    bool queued = t->status == DIBS_TASK_OPEN || t->status == DIBS_TASK_BLOCKED;
+    bool stands = t->status == DIBS_TASK_FAILED || (queued && !in->permanent);
     const char *error = in->error ? in->error : "failed";
-    if (waits && mine && m_same(c->reason, "failed") && m_same(t->error, error) &&
+    if (stands && mine && m_same(c->reason, "failed") && m_same(t->error, error) &&
         m_same(t->result, in->result))
         return DIBS_OK;
     dibs_status status = check_holder(m, t, session, in->token);

@@ -294,14 +294,14 @@ static void op_fail(struct sim *s)
     static const char *const errors[] = {NULL, "no network", "disk full"};
     int task, session;
     int64_t token;
-    int which = sim_below(s, 3);
-    bool permanent = which == 2 && sim_percent(s, 50);
+    bool permanent = sim_percent(s, 15);
     struct dibs_task out = {0};
     sim_holder(s, &task, &session, &token);
-    const char *error = permanent ? "fatal" : errors[which];
+    const char *error = SIM_PICK(s, errors);
     const char *result = sim_percent(s, 20) ? SIM_PICK(s, results) : NULL;
-    sim_begin(s, "fail %s by %s, token %" PRId64 ", error %s, result %s", sim_id(s, task),
-              s->m.sessions[session].id, token, error ? error : "-", result ? result : "-");
+    sim_begin(s, "fail %s by %s, token %" PRId64 ", error %s, result %s%s", sim_id(s, task),
+              s->m.sessions[session].id, token, error ? error : "-", result ? result : "-",
+              permanent ? ", for good" : "");
     struct dibs_report in = {.task_id = sim_id(s, task),
                              .session_id = s->m.sessions[session].id,
                              .token = token,
