@@ -673,9 +673,10 @@ struct dibs_session {
     const char *id, *project;
     const char *agent_type, *agent_id, *host, *metadata; /* may be NULL */
     int64_t pid;
-    const char *process_start; /* may be NULL */
-    int64_t incarnation;       /* 1, and one more after each registration of the same id */
-    enum dibs_session_status status;
+    const char *process_start;       /* may be NULL */
+    int64_t incarnation;             /* 1, and one more after each registration of the same id */
+    enum dibs_session_status status; /* as the last sweep left it */
+    enum dibs_health health;         /* as it is now: that of its worst claim, or by its silence */
     int64_t registered_at_ms, heartbeat_at_ms, ended_at_ms;
     const char *end_reason;
     int64_t claims_total, claims_completed; /* "5/12 tasks" */
@@ -699,7 +700,7 @@ struct dibs_session_news {
     struct dibs_session session;
     /* task claims and locks it still holds, with their new deadlines */
     struct dibs_claim_list renewed;
-    /* expired, orphaned, blocked, released by others; each told once */
+    /* expired, orphaned, blocked, cancelled, released by others; each told once */
     struct dibs_claim_list lost;
     struct dibs_strings cancel_requested; /* task ids; each told once */
 };

@@ -193,6 +193,7 @@ void enc_session_fields(struct jw *w, const struct dibs_session *s)
     jw_kint_opt(w, "pid", s->pid);
     jw_kint(w, "incarnation", s->incarnation);
     jw_ktext(w, "status", dibs_session_status_name(s->status));
+    jw_ktext(w, "healthStatus", dibs_health_name(s->health));
     jw_ktime(w, "registeredAt", s->registered_at_ms);
     jw_ktime(w, "lastHeartbeat", s->heartbeat_at_ms);
     jw_ktime_opt(w, "endedAt", s->ended_at_ms);

@@ -69,7 +69,7 @@ bool dibs__claim_load(struct tx *tx, int64_t token, struct claim_row *out)
 }
 
 /* Worst first: a claim that is both stale and nearly over is called stale. */
-static enum dibs_health health(const struct tx *tx, const struct claim_row *c)
+enum dibs_health dibs__claim_health(const struct tx *tx, const struct claim_row *c)
 {
     const struct dibs_settings *s = &tx->d->settings;
     int64_t remaining = c->expires_at - tx->now;
@@ -103,7 +103,7 @@ void dibs__claim_full(struct tx *tx, const struct claim_row *c, const char *task
         .attempt = c->attempt,
         .generation = c->generation,
         .remaining_ms = remaining > 0 ? remaining : 0,
-        .health = c->ended_at ? DIBS_HEALTH_EXPIRED : health(tx, c),
+        .health = c->ended_at ? DIBS_HEALTH_EXPIRED : dibs__claim_health(tx, c),
         .progress_percent = c->progress_percent,
         .progress_message = c->progress_message,
         .checkpoint = c->checkpoint,

@@ -315,6 +315,7 @@ struct claim_rows {
 /* Reads all rows of a query of CLAIM_COLUMNS, and ends it. */
 void dibs__claims_collect(struct tx *tx, struct db_rows *rows, struct claim_rows *out);
 bool dibs__claim_load(struct tx *tx, int64_t token, struct claim_row *out);
+enum dibs_health dibs__claim_health(const struct tx *tx, const struct claim_row *c);
 void dibs__claim_full(struct tx *tx, const struct claim_row *row, const char *task_id,
                       struct dibs_claim *out);
 static inline const char *dibs__claim_agent(const struct claim_row *c)

@@ -146,8 +146,18 @@ static void read_full(struct tx *tx, struct db_rows *rows, struct dibs_session *
     *last_token = db_int(rows, 17);
 }
 
+/* Without claims a session is judged by its silence alone; one that has ended is expired. */
+static enum dibs_health own_health(const struct tx *tx, const struct dibs_session *s)
+{
+    if (s->status == DIBS_SESSION_ENDED)
+        return DIBS_HEALTH_EXPIRED;
+    bool silent = tx->now - s->heartbeat_at_ms > tx->d->settings.stale_threshold_ms;
+    return silent ? DIBS_HEALTH_STALE : DIBS_HEALTH_HEALTHY;
+}
+
 static void read_current(struct tx *tx, struct dibs_session *out)
 {
+    out->health = own_health(tx, out);
     struct claim_row newest = {0};
     struct db_rows *rows = db_query(tx->db,
                                     SQL("SELECT " CLAIM_COLUMNS
@@ -163,6 +173,8 @@ static void read_current(struct tx *tx, struct dibs_session *out)
             out->claims_live++;
         if (!c.resource)
             newest = c;
+        enum dibs_health health = dibs__claim_health(tx, &c);
+        out->health = health < out->health ? health : out->health; /* worst first */
     }
     db_done(rows);
     struct task_row task = {0};

@@ -11,8 +11,8 @@ static void test_registering_again_is_a_new_incarnation(void **state)
          (int)getpid());
     expect(w, 201, "OK");
     expect_keys(w, "session",
-                "id project agentType agentId host pid incarnation status registeredAt "
-                "lastHeartbeat tasksCompleted tasksTotal claims locks metadata");
+                "id project agentType agentId host pid incarnation status healthStatus "
+                "registeredAt lastHeartbeat tasksCompleted tasksTotal claims locks metadata");
     assert_string_equal(text_at(w, "session.host"), "elsewhere");
     assert_int_equal(int_at(w, "session.pid"), getpid());
     assert_string_equal(text_at(w, "session.status"), "active");

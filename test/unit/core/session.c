@@ -447,6 +447,25 @@ static void test_status_words_are_those_of_the_domain(void **state)
     assert_string_equal(dibs_session_status_name((enum dibs_session_status)99), "unknown");
 }
 
+static void test_the_health_of_a_session_is_that_of_its_worst_claim_or_its_silence(void **state)
+{
+    struct fixture *f = *state;
+    make_session(f, "s");
+    make_session(f, "quiet");
+    make_task(f, "a");
+    assert_int_equal(get_session(f, "s").health, DIBS_HEALTH_HEALTHY);
+    struct dibs_claim out = {0};
+    struct dibs_claim_take in = {.task_id = "a", .session_id = "s", .ttl_ms = MINUTES(4)};
+    assert_ok(f, dibs_claim_take(f->d, f->a, &in, &out, &f->err));
+    assert_int_equal(get_session(f, "s").health, DIBS_HEALTH_WARNING);
+    world_pass(&f->world, MINUTES(4));
+    assert_int_equal(get_session(f, "s").health, DIBS_HEALTH_EXPIRED);
+    assert_int_equal(get_session(f, "quiet").health, DIBS_HEALTH_HEALTHY);
+    world_pass(&f->world, MINUTES(1) + 1);
+    assert_int_equal(get_session(f, "quiet").health, DIBS_HEALTH_STALE);
+    assert_int_equal(get_session(f, "quiet").status, DIBS_SESSION_ACTIVE); /* nobody has swept */
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -473,6 +492,7 @@ int main(void)
         STORE_TEST(test_bad_cursors_and_limits_are_refused),
         STORE_TEST(test_a_list_shows_what_each_session_works_on),
         cmocka_unit_test(test_status_words_are_those_of_the_domain),
+        STORE_TEST(test_the_health_of_a_session_is_that_of_its_worst_claim_or_its_silence),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
