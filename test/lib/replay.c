@@ -204,6 +204,8 @@ static void note_end(struct replay *r, const struct dibs_event *e, const json_t 
     if (!g || g->ended[0])
         return;
     snprintf(g->ended, sizeof g->ended, "%s", e->type);
+    const char *reason = json_string_value(json_object_get(data, "reason"));
+    g->was_dead = reason && strcmp(reason, "process_dead") == 0;
     for (size_t i = 0; i < r->live_count; i++)
         if (&r->grants[r->live[i]] == g) {
             r->live[i] = r->live[--r->live_count];

@@ -17,6 +17,7 @@ struct replay_grant {
     char subject[64], session[48];
     bool is_lock, shared;
     char ended[32]; /* type of the event that ended it; "" while it is held */
+    bool was_dead;  /* it was ended because its holder's process was dead */
 };
 
 /* A task could be claimed from event `from` on until event `to`, once the clock showed due_ms. */
