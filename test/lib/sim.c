@@ -10,12 +10,24 @@
 #define CLOCK_STEP_MS 2000 /* the store follows the time of day when it is further away */
 #define DIAGNOSE_EVERY 60
 #define TRACE_SHOWN 60
+#define FIRST_STEPS 16
 #define OVERVIEW_EVERY 8
 
 const char *const sim_agents[3] = {NULL, "ann", "bob"};
 const char *const sim_projects[2] = {"default", "other"};
 const char *const sim_types[3] = {"build", "test", "docs"};
-const int64_t sim_ttls[6] = {0, 0, MINUTES(1), MINUTES(5), MINUTES(120), SECONDS(1)};
+const int64_t sim_ttls[12] = {0,
+                              0,
+                              0,
+                              MINUTES(1),
+                              MINUTES(1),
+                              MINUTES(5),
+                              MINUTES(5),
+                              MINUTES(120),
+                              MINUTES(120),
+                              0,
+                              MINUTES(10),
+                              SECONDS(1)};
 
 /* ---- chance ---------------------------------------------------------------------------------- */
 
@@ -141,11 +153,20 @@ int sim_live_session(struct sim *s)
     return sim_percent(s, 95) ? session : sim_session(s);
 }
 
+int sim_task_in(struct sim *s, unsigned statuses)
+{
+    int first = s->m.task_count ? sim_below(s, s->m.task_count) : 0;
+    for (int i = 0; i < s->m.task_count; i++) {
+        int task = (first + i) % s->m.task_count;
+        if (statuses >> s->m.tasks[task].status & 1)
+            return task;
+    }
+    return sim_task(s);
+}
+
 void sim_holder(struct sim *s, int *task, int *session, int64_t *token)
 {
-    *task = sim_task(s);
-    for (int i = 0; i < 8 && *task != NOBODY && !m_live(&s->m, &s->m.tasks[*task]); i++)
-        *task = sim_task(s);
+    *task = sim_percent(s, 80) ? sim_task_in(s, 1u << DIBS_TASK_IN_PROGRESS) : sim_task(s);
     const struct m_claim *c = *task == NOBODY ? NULL : m_claim_of(&s->m, &s->m.tasks[*task]);
     *session = c && sim_percent(s, 85) ? c->session : sim_session(s);
     *token = c && sim_percent(s, 60) ? c->token : 0;
@@ -284,7 +305,9 @@ uint64_t sim_run(struct fixture *f, uint64_t seed, int steps)
     start(s);
     for (s->step = 1; s->step <= steps; s->step++) {
         s->d = s->handles[sim_percent(s, 30)];
-        if (sim_percent(s, 4))
+        if (s->step <= FIRST_STEPS) /* somebody to do something, and something to do */
+            (s->step % 2 ? sim_session_ops : sim_task_ops)[0].op(s);
+        else if (sim_percent(s, 4))
             batch(s);
         else
             choose(s, false)->op(s);

@@ -53,16 +53,17 @@ void sim_adopt_token(struct sim *s, struct m_claim *c, int64_t token);
 
 /* ---- choices that several operations make ---------------------------------------------------- */
 
-int sim_task(struct sim *s);         /* mostly one that is there; NOBODY sometimes */
-int sim_session(struct sim *s);      /* any, also one that is not registered */
-int sim_live_session(struct sim *s); /* mostly one that is */
+int sim_task(struct sim *s);                       /* mostly one that is there; NOBODY sometimes */
+int sim_task_in(struct sim *s, unsigned statuses); /* one in these states, if there is one */
+int sim_session(struct sim *s);                    /* any, also one that is not registered */
+int sim_live_session(struct sim *s);               /* mostly one that is */
 const char *sim_id(struct sim *s, int task);
 /* A task and a session, mostly the one that holds it, and a token, mostly right or 0. */
 void sim_holder(struct sim *s, int *task, int *session, int64_t *token);
 extern const char *const sim_agents[3];
 extern const char *const sim_projects[2];
 extern const char *const sim_types[3];
-extern const int64_t sim_ttls[6];
+extern const int64_t sim_ttls[12]; /* the last one is refused */
 struct dibs_strings sim_tags(unsigned mask, const char *room[3]);
 
 typedef void sim_op(struct sim *s);
@@ -71,7 +72,7 @@ struct sim_row {
     sim_op *op;
     bool not_in_batch;
 };
-/* end with weight 0 */
+/* end with weight 0; the first row creates a task, registers a session */
 extern const struct sim_row sim_task_ops[], sim_move_ops[], sim_session_ops[];
 
 /* ---- the whole ------------------------------------------------------------------------------- */

@@ -11,13 +11,10 @@
 typedef dibs_status move_call(dibs *d, dibs_arena *a, const struct dibs_move *in,
                               struct dibs_task *out, struct dibs_error *err);
 
-/* A task in one of these states, if there is one; they would be rare otherwise. */
+/* Mostly a task in one of these states; they would be rare otherwise. */
 static int task_in(struct sim *s, unsigned statuses)
 {
-    int task = sim_task(s);
-    for (int i = 0; i < 6 && task != NOBODY && !(statuses >> s->m.tasks[task].status & 1); i++)
-        task = sim_task(s);
-    return task;
+    return sim_percent(s, 75) ? sim_task_in(s, statuses) : sim_task(s);
 }
 #define BIT(status) (1u << DIBS_TASK_##status)
 #define FINAL (BIT(COMPLETED) | BIT(FAILED) | BIT(CANCELLED))
@@ -75,9 +72,22 @@ static bool reopen_is_unclear(struct sim *s, int task)
     return false;
 }
 
-static void op_reopen(struct sim *s)
+/* Mostly one that others need: they wait again then. */
+static int task_to_reopen(struct sim *s)
 {
     int task = task_in(s, FINAL);
+    for (int i = 0; i < s->m.task_count && sim_percent(s, 60); i++) {
+        int other = sim_below(s, s->m.task_count);
+        uint64_t done = s->m.tasks[other].needs;
+        if (done)
+            task = __builtin_ctzll(done);
+    }
+    return task;
+}
+
+static void op_reopen(struct sim *s)
+{
+    int task = task_to_reopen(s);
     struct dibs_task out = {0};
     sim_follow(s);
     if (reopen_is_unclear(s, task))
@@ -209,5 +219,5 @@ const struct sim_row sim_move_ops[] = {
     {4, op_block, false},  {4, op_unblock, false},        {3, op_cancel, false},
     {6, op_reopen, false}, {4, op_offer, false},          {4, op_review, false},
     {3, op_accept, false}, {2, op_reject, false},         {3, op_assign, false},
-    {6, op_lock, false},   {2, op_lock_heartbeat, false}, {3, op_unlock, false},
+    {9, op_lock, false},   {2, op_lock_heartbeat, false}, {3, op_unlock, false},
     {0, NULL, false}};

@@ -17,7 +17,8 @@ static void op_register(struct sim *s)
     int session = sim_session(s);
     const char *project = sim_percent(s, 50) ? SIM_PICK(s, sim_projects) : NULL;
     const char *agent = SIM_PICK(s, sim_agents);
-    int64_t pid = sim_percent(s, 60) ? 100 + session : 0;
+    /* mostly of a process that runs, as it is in life */
+    int64_t pid = sim_percent(s, s->m.processes[session] ? 90 : 30) ? 100 + session : 0;
     struct dibs_session out = {0};
     sim_begin(s, "register %s in %s, agent %s, pid %" PRId64, s->m.sessions[session].id,
               project ? project : "-", agent ? agent : "-", pid);
@@ -282,9 +283,9 @@ static void op_maintain(struct sim *s)
 
 static void op_pass(struct sim *s)
 {
-    static const int64_t times[] = {1,          SECONDS(1),  SECONDS(20), SECONDS(61),
-                                    MINUTES(3), MINUTES(6),  MINUTES(11), MINUTES(31),
-                                    MINUTES(1), SECONDS(59), MINUTES(125)};
+    static const int64_t times[] = {1,           1,           SECONDS(1),  SECONDS(1),  SECONDS(1),
+                                    SECONDS(20), SECONDS(20), SECONDS(59), SECONDS(61), MINUTES(3),
+                                    MINUTES(6),  MINUTES(11), MINUTES(31), MINUTES(125)};
     int64_t ms = sim_percent(s, 2) ? MINUTES(8 * 24 * 60) : SIM_PICK(s, times);
     sim_begin(s, "%" PRId64 " ms pass", ms);
     s->m.shift = s->shift_before;
@@ -391,10 +392,10 @@ const struct sim_row sim_session_ops[] = {{10, op_register, false},
                                           {1, op_prune, false},
                                           {2, op_cleanup, false},
                                           {2, op_maintain, true},
-                                          {24, op_pass, false},
+                                          {18, op_pass, false},
                                           {3, op_set_clock, true},
                                           {2, op_suspend, true},
-                                          {6, op_process, false},
+                                          {8, op_process, false},
                                           {2, op_open_again, true},
                                           {2, op_reboot, true},
                                           {0, NULL, false}};

@@ -57,7 +57,7 @@ static struct m_new choose_new(struct sim *s, char id[24])
     else if (sim_percent(s, 15))
         in.offered_to = sim_agents[1 + sim_below(s, 2)];
     for (int i = 0; i < 2 && s->m.task_count; i++)
-        if (sim_percent(s, 20))
+        if (sim_percent(s, 30))
             in.needs |= (uint64_t)1 << sim_below(s, s->m.task_count);
     in.needs_unknown = sim_percent(s, 2);
     if (dedupe_is_unclear(s, in.dedupe))
@@ -135,7 +135,10 @@ static void op_update(struct sim *s)
 
 static void op_take(struct sim *s)
 {
-    int task = sim_task(s), session = sim_live_session(s);
+    static const unsigned wanted[] = {1u << DIBS_TASK_OPEN, 1u << DIBS_TASK_ASSIGNED,
+                                      1u << DIBS_TASK_IN_PROGRESS};
+    int task = sim_percent(s, 70) ? sim_task_in(s, SIM_PICK(s, wanted)) : sim_task(s);
+    int session = sim_live_session(s);
     int64_t ttl = SIM_PICK(s, sim_ttls);
     struct dibs_claim out = {0};
     sim_begin(s, "claim %s by %s for %" PRId64, sim_id(s, task), s->m.sessions[session].id, ttl);
