@@ -33,12 +33,14 @@ EXITS = {
     6: "no such thing",
     7: "not possible in the task's present state",
     8: "conflicts with what is there",
+    9: "not allowed: the key is missing, wrong, too weak or used too often",
     10: "the store cannot be used now; try again",
     11: "the disk is full",
     12: "the data file is damaged",
     13: "the data file is too new for this program",
     14: "the data file is where it cannot be kept safely",
     15: "there is no dibs data here",
+    16: "the daemon cannot be reached",
     70: "internal error",
 }
 

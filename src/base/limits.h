@@ -46,12 +46,18 @@
 /* Sweeps stay short so that no writer waits long behind one. */
 #define EXPIRE_BATCH_MAX 64
 #define SWEEP_BATCH_MAX 1000
+#define FOLD_BATCH_MAX 10000 /* events counted into the scores at once: some 10 ms */
 
 /* SQLite. */
 #define WAL_CHECKPOINT_PAGES 1000 /* little and often: 4 MB */
 #define WAL_TRUNCATE_PAGES 16384  /* 64 MB: a reader has starved checkpoints, give the room back */
 #define STATEMENTS_MAX 256        /* prepared statements kept per connection */
+#define BATCH_LEVELS_MAX 8        /* batches inside one another */
 #define BUSY_TIMEOUT_MS 5000      /* only a foreign program (sqlite3 shell) can make us wait here */
+
+/* Requests per minute and API key: enough for a worker that polls, little for one gone wild. */
+#define KEY_RATE_DEFAULT 100
+#define KEY_RATE_MAX 1000000
 
 #define IDEMPOTENCY_KEEP_MS (24LL * 60 * 60 * 1000)
 

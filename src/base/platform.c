@@ -227,7 +227,7 @@ static const struct {
     {0x01021997, "9p"},   {0x5346414F, "afs"},  {0x6B414653, "afs"},  {0x00C36400, "ceph"},
     {0x65735546, "fuse"}, {0x73757245, "coda"}, {0x564C, "ncp"},      {0x0BD00BD0, "lustre"},
     {0x47504653, "gpfs"},
-};
+}; /* virtiofs and sshfs are fuse to statfs */
 
 /* parent: cuts the last name off path; false when there is none left. */
 static bool parent(char *path)

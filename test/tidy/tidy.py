@@ -21,8 +21,8 @@ import c_source  # noqa: E402  (found through the line above)
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 FOLDERS = (".ci", "bench", "completions", "docs", "examples", "include", "migrations", "script",
-           "src", "test")
-ROOMS = ("base", "db", "core", "api", "client", "cli")
+           "src", "test", "web")
+ROOMS = ("base", "db", "core", "api", "server", "client", "cli")
 FUNCTION_LINES_MAX = 70
 FILE_LINES_MAX = 600
 LONG_FILE_LINES_MAX = 900
@@ -46,7 +46,7 @@ class Tree:
     def code_files(self):
         """(path, text) of everything that is written as code."""
         for path, text in self.files.items():
-            if path.endswith((".c", ".h", ".mjs", ".py", ".sh", "meson.build")) \
+            if path.endswith((".c", ".h", ".js", ".mjs", ".py", ".sh", "meson.build")) \
                     or path.startswith((".ci/", "script/")):
                 yield path, text
 
