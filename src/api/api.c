@@ -12,13 +12,16 @@
  *      the HTTP status says 503.
  *   2. Two requests are "the same" when method, path, query and body are: the body compared as JSON
  *      with sorted members, so that a client may print it as it likes.
- *   3. Reading operations ignore the key.
+ *   3. Reading operations ignore the idempotency key.
+ *   4. When an API key asks, identity.c decides first, in the same transaction. Without one nothing
+ *      is asked and nothing is paid.
  */
 #include "api_internal.h"
 
 #include <assert.h>
 
 #include "base/str.h"
+#include "core/key.h"
 
 struct jw *api_reply(struct api_ctx *c)
 {
@@ -33,23 +36,34 @@ dibs_status api_begin(struct api_ctx *c)
     if (c->in_once)
         return DIBS_OK;
     dibs_status s = dibs_batch_begin(c->d, c->err);
-    c->has_batch = s == DIBS_OK;
+    c->batches += s == DIBS_OK;
     return s;
 }
 
 dibs_status api_commit(struct api_ctx *c)
 {
-    if (!c->has_batch)
+    if (c->batches == 0)
         return DIBS_OK;
-    c->has_batch = false;
+    c->batches--;
     return dibs_batch_commit(c->d, c->err);
 }
 
 void api_cancel(struct api_ctx *c)
 {
-    if (c->has_batch)
-        dibs_batch_cancel(c->d);
-    c->has_batch = false;
+    if (c->batches == 0)
+        return;
+    c->batches--;
+    dibs_batch_cancel(c->d);
+}
+
+dibs_status api_settle(struct api_ctx *c, dibs_status s)
+{
+    struct dibs_error why = *c->err;
+    dibs_status committed = api_commit(c);
+    if (committed != DIBS_OK)
+        return committed;
+    *c->err = why;
+    return s;
 }
 
 dibs_status api_refuse_wait(struct api_ctx *c, const char *field)
@@ -137,13 +151,31 @@ static dibs_status read_input(struct api_ctx *c, const struct route *r,
 
 /* ---- running it ------------------------------------------------------------------------------ */
 
+/* run_with_key: the question whether the key may, and the operation, as one transaction. */
+static dibs_status run_with_key(struct api_ctx *c, const struct route *r, void *input)
+{
+    bool writes = r->op->access == API_WRITES;
+    dibs_status s = writes ? api_begin(c) : DIBS_OK;
+    if (s != DIBS_OK)
+        return s;
+    s = identity_check(c, r, input);
+    if (s == DIBS_OK)
+        s = r->run(c, input);
+    if (!writes)
+        return s;
+    if (!dibs_status_is_failure(s))
+        return api_settle(c, s); /* what was refused has undone itself, apart from its traces */
+    api_cancel(c);
+    return s;
+}
+
 /* run: the operation and the end of its answer. */
-static dibs_status run(struct api_ctx *c, const struct route *r, const void *input)
+static dibs_status run(struct api_ctx *c, const struct route *r, void *input)
 {
     buf_reset(c->out);
     c->http = 200;
-    dibs_status s = r->run(c, input);
-    assert(!c->has_batch);
+    dibs_status s = c->who->key_id == NULL ? r->run(c, input) : run_with_key(c, r, input);
+    assert(c->batches == 0);
     if (s != DIBS_OK)
         return s;
     jw_object_end(&c->w);
@@ -153,7 +185,7 @@ static dibs_status run(struct api_ctx *c, const struct route *r, const void *inp
 struct once_call {
     struct api_ctx *c;
     const struct route *r;
-    const void *input;
+    void *input;
 };
 
 /* run_once: the work of dibs_once; the stored text is "201 {...}". */
@@ -209,19 +241,40 @@ static dibs_status take_stored(struct api_ctx *c, const char *stored)
     return buf_status(c->out, c->err);
 }
 
+/*
+ * once_key: what an idempotency key is stored as. Each API key has its own, so that nobody is given
+ * the answer to somebody else's request; without an API key it is stored as it is.
+ */
+static const char *once_key(struct api_ctx *c, const char *key)
+{
+    char digest[KEY_DIGEST_BYTES];
+    size_t bytes = strlen(key);
+    if (c->who->key_id == NULL || bytes == 0 || bytes > KEY_BYTES_MAX)
+        return key; /* the library refuses what is too short or too long */
+    if (bytes + strlen(c->who->key_id) < KEY_BYTES_MAX)
+        return arena_printf(c->a, "%s/%s", c->who->key_id, key);
+    return dibs__key_digest(key, digest) ? arena_printf(c->a, "%s#%s", c->who->key_id, digest)
+                                         : NULL;
+}
+
 static dibs_status answer_once(struct api_ctx *c, const struct route *r,
-                               const struct api_request *in, const json_t *body, const void *input)
+                               const struct api_request *in, const json_t *body, void *input)
 {
     struct once_call call = {.c = c, .r = r, .input = input};
-    struct dibs_once once = {.key = in->idempotency_key, .work = run_once, .context = &call};
+    struct dibs_once once = {.work = run_once, .context = &call};
     struct dibs_error *err = c->err;
     const char *stored = NULL;
     bool repeated = false;
+    once.key = once_key(c, in->idempotency_key);
     once.request = request_text(c, in, body);
-    if (once.request == NULL)
+    if (once.key == NULL || once.request == NULL)
         return error_set(err, DIBS_OUT_OF_MEMORY, "cannot read the request: out of memory");
     dibs_status s = dibs_once(c->d, c->a, &once, &stored, &repeated, err);
     c->err = err;
+    if (s == DIBS_IDEMPOTENCY_KEY_REUSED)
+        return error_set(err, s,
+                         "idempotency key '%.200s' was used for another request; choose a new one",
+                         in->idempotency_key);
     return s == DIBS_OK && repeated ? take_stored(c, stored) : s;
 }
 
@@ -257,23 +310,43 @@ static void refuse(struct api_ctx *c, dibs_status s, const struct route *r)
     c->http = dibs_status_http(s);
 }
 
+/* settle_body: what cannot even be refused for lack of memory has an empty body. */
+static void settle_body(struct api_response *out)
+{
+    if (buf_ok(&out->body))
+        return;
+    buf_release(&out->body);
+    buf_init(&out->body, ANSWER_BYTES_MAX);
+    out->status = DIBS_OUT_OF_MEMORY;
+    out->http = dibs_status_http(DIBS_OUT_OF_MEMORY);
+}
+
+void api_refusal(dibs_status status, const struct dibs_error *err, struct api_response *out)
+{
+    struct dibs_error why = *err;
+    struct route none = {0};
+    *out = (struct api_response){.status = status};
+    buf_init(&out->body, ANSWER_BYTES_MAX);
+    struct api_ctx c = {.err = &why, .out = &out->body};
+    refuse(&c, status, &none);
+    out->http = c.http;
+    settle_body(out);
+}
+
 void api_call(dibs *d, dibs_arena *a, const struct api_request *in, struct api_response *out)
 {
     struct dibs_error err = {0};
     struct route r = {0};
     *out = (struct api_response){0};
     buf_init(&out->body, ANSWER_BYTES_MAX);
-    struct api_ctx c = {.d = d, .a = a, .err = &err, .out = &out->body, .http = 200};
+    struct api_ctx c = {
+        .d = d, .a = a, .err = &err, .out = &out->body, .http = 200, .who = &in->who};
     out->status = route_find(in->method, in->path, &r, &err);
     if (out->status == DIBS_OK)
         out->status = answer(&c, &r, in);
     if (out->status != DIBS_OK)
         refuse(&c, out->status, &r);
     out->http = c.http;
-    if (!buf_ok(&out->body)) {
-        buf_release(&out->body);
-        buf_init(&out->body, ANSWER_BYTES_MAX);
-        out->status = DIBS_OUT_OF_MEMORY;
-        out->http = dibs_status_http(DIBS_OUT_OF_MEMORY);
-    }
+    out->wait_ms = out->status != DIBS_OK ? c.wait_ms : 0;
+    settle_body(out);
 }

@@ -16,6 +16,16 @@
 enum api_scope { API_READER, API_WORKER, API_ADMIN };
 enum api_access { API_READS, API_WRITES };
 
+/* Who asks. All zero: the owner of the data, in this process or on the unix socket. */
+struct api_identity {
+    const char *key_id;  /* NULL: no key; may act for every session */
+    enum api_scope role; /* of the key */
+    const char *project; /* the only project it may see and change; NULL: all */
+};
+
+/* The least role of a key that reaches a scope, as a word: "read", "worker", "admin". */
+const char *api_scope_name(enum api_scope scope);
+
 struct api_request {
     const char *method;
     const char *path;  /* "/api/tasks/7/claim", percent-encoded, without the query */
@@ -23,12 +33,17 @@ struct api_request {
     const char *body;  /* JSON; NULL or empty when there is none */
     size_t body_bytes;
     const char *idempotency_key; /* NULL: none */
+    struct api_identity who;
 };
 
 struct api_response {
     int http;           /* 200, 409 ... */
     dibs_status status; /* DIBS_OK, or the refusal that the body names */
     struct buf body;    /* one JSON object; initialised by api_call, released by the caller */
+    /* The caller would have waited so long for a better answer, which cannot be done inside a
+     * batch; 0: it would not. Asking again may do better once something has changed. */
+    int64_t wait_ms;
+    uint64_t wait_key; /* with wait_ms: those with equal keys wait for the same; 0: like no other */
 };
 
 /*
@@ -37,6 +52,9 @@ struct api_response {
  * body is empty.
  */
 void api_call(dibs *d, dibs_arena *a, const struct api_request *in, struct api_response *out);
+
+/* Makes the answer that says `status`, for a request that did not come so far. *out as above. */
+void api_refusal(dibs_status status, const struct dibs_error *err, struct api_response *out);
 
 /* One row of ops.def. */
 struct api_operation {

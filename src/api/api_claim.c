@@ -16,7 +16,8 @@
 
 #define IN struct dibs_claim_take
 static const struct field take_fields[] = {
-    FIELD("sessionId", ID, session_id, .flags = FIELD_REQUIRED, .doc = "The session that claims"),
+    FIELD("sessionId", ID, session_id, .flags = FIELD_REQUIRED | FIELD_ACTS,
+          .doc = "The session that claims"),
     FIELD("ttlMs", INT, ttl_ms, .min = 1,
           .doc = "Lease; the task's claim timeout or the store's setting if not given"),
     FIELD("agentType", TEXT, agent_type, .max = WORD_BYTES_MAX,
@@ -148,7 +149,7 @@ struct report_in {
 };
 #define IN struct report_in
 #define REPORT_FIELDS                                                                              \
-    FIELD("sessionId", ID, report.session_id, .flags = FIELD_REQUIRED,                             \
+    FIELD("sessionId", ID, report.session_id, .flags = FIELD_REQUIRED | FIELD_ACTS,                \
           .doc = "The session that holds it"),                                                     \
         FIELD("token", INT, report.token, .min = 1,                                                \
               .doc = "Token of the claim; given, it must be the current one"),                     \
@@ -196,14 +197,8 @@ static dibs_status report_and_claim(struct api_ctx *c, report_function *report,
     if (s != DIBS_OK)
         return s;
     s = report(c->d, c->a, &in->report, task, c->err);
-    if (s != DIBS_OK) {
-        struct dibs_error why = *c->err;
-        dibs_status committed = api_commit(c);
-        if (committed != DIBS_OK)
-            return committed;
-        *c->err = why;
-        return s;
-    }
+    if (s != DIBS_OK)
+        return api_settle(c, s);
     s = dibs_claim_next(c->d, c->a, &next, grant, c->err);
     if (s != DIBS_OK && s != DIBS_NOTHING_TO_CLAIM) {
         api_cancel(c);

@@ -5,6 +5,8 @@
  * A reader asks for what came after the last number it has seen. When that has been pruned in part,
  * "resync" tells it that it missed something and must read the objects afresh.
  */
+#include "api_event.h"
+
 #include "api_internal.h"
 
 struct events_in {
@@ -33,13 +35,34 @@ static const struct field events_fields[] = {
 #undef IN
 const struct api_shape api_in_events = SHAPE(struct events_in, events_fields, .id_at = SHAPE_NO_ID);
 
+static struct dibs_event_filter filter_of(const struct events_in *in)
+{
+    struct dibs_event_filter filter = in->filter;
+    filter.since = in->since.value;
+    filter.summary = in->detail == DETAIL_SUMMARY;
+    return filter;
+}
+
+dibs_status api_event_query(const char *query, dibs_arena *a, struct dibs_event_filter *out,
+                            bool *since_given, struct dibs_error *err)
+{
+    struct events_in in = {0};
+    struct decoder d = {.a = a, .shape = &api_in_events, .out = &in, .err = err};
+    dibs_status s = decode_query(&d, query);
+    if (s == DIBS_OK)
+        s = decode_finish(&d);
+    if (s != DIBS_OK)
+        return s;
+    *out = filter_of(&in);
+    *since_given = in.since.given;
+    return DIBS_OK;
+}
+
 dibs_status api_events(struct api_ctx *c, const void *input)
 {
     const struct events_in *in = input;
-    struct dibs_event_filter filter = in->filter;
+    struct dibs_event_filter filter = filter_of(in);
     struct dibs_event_list list = {0};
-    filter.since = in->since.value;
-    filter.summary = in->detail == DETAIL_SUMMARY;
     dibs_status s = dibs_events(c->d, c->a, &filter, &list, c->err);
     if (s != DIBS_OK)
         return s;

@@ -21,9 +21,11 @@ struct api_ctx {
     struct dibs_error *err;
     struct buf *out;
     struct jw w;
-    int http;       /* of a success: 200 unless the function says otherwise */
-    bool in_once;   /* runs under an idempotency key, so a transaction is open already */
-    bool has_batch; /* api_begin opened one */
+    int http;        /* of a success: 200 unless the function says otherwise */
+    bool in_once;    /* runs under an idempotency key, so a transaction is open already */
+    int batches;     /* so many did api_begin open */
+    int64_t wait_ms; /* of a refusal: the caller would have waited so long for a better answer */
+    const struct api_identity *who;
     /* more members for a refusal, written behind the message; NULL: none */
     void (*extras)(struct jw *w, const void *about);
     const void *about;
@@ -35,14 +37,16 @@ typedef dibs_status api_function(struct api_ctx *c, const void *input);
 struct jw *api_reply(struct api_ctx *c);
 
 /*
- * Several calls of the library as one transaction. Under an idempotency key one is open already and
- * these do nothing: there a refusal takes everything back by itself (dibs_once). After api_begin,
- * end with api_commit when what was done shall stay, also in front of a refusal, else with
- * api_cancel.
+ * Several calls of the library as one transaction, or as a part of the one that is open: they may
+ * be used inside one another. Under an idempotency key they do nothing: there a refusal takes
+ * everything back by itself (dibs_once). After api_begin, end with api_commit when what was done
+ * shall stay, with api_settle in front of a refusal, else with api_cancel.
  */
 dibs_status api_begin(struct api_ctx *c) MUST_USE;
 dibs_status api_commit(struct api_ctx *c) MUST_USE;
 void api_cancel(struct api_ctx *c);
+/* Commits although the answer is the refusal `s`, of which c->err tells; returns s if it can. */
+dibs_status api_settle(struct api_ctx *c, dibs_status s) MUST_USE;
 
 /* Refuses to wait under an idempotency key: the transaction it opens would keep out whoever could
  * end the wait. `field` is what asked for it. */
@@ -72,6 +76,17 @@ dibs_status route_find(const char *method, const char *path, struct route *out,
 /* What an operation takes, for descriptions and tests; i counts the rows of ops.def. */
 const struct api_shape *route_shape(size_t i);
 
+/* ---- who asks -------------------------------------------------------------------------------- */
+
+/* Only for a request with a key: refuses what it may not do (DIBS_FORBIDDEN), hides what it may not
+ * see, and holds `input` to the key's project. */
+dibs_status identity_check(struct api_ctx *c, const struct route *r, void *input) MUST_USE;
+/* Takes out of what is told about a session the tasks that the caller may not see. */
+void identity_trim(struct api_ctx *c, struct dibs_session *s);
+/* Registers a session, which then belongs to the caller's key. */
+dibs_status api_register(struct api_ctx *c, const struct dibs_session_new *in,
+                         struct dibs_session *out) MUST_USE;
+
 /* ---- tables of fields ------------------------------------------------------------------------ */
 
 /* A row of a table; IN is the struct it fills: FIELD("title", TEXT, title, .doc = "...") */
@@ -92,7 +107,8 @@ const struct api_shape *route_shape(size_t i);
 
 /* Fields that many operations share. */
 #define FIELD_SESSION                                                                              \
-    FIELD("sessionId", ID, session_id, .flags = FIELD_REQUIRED, .doc = "The session that holds it")
+    FIELD("sessionId", ID, session_id, .flags = FIELD_REQUIRED | FIELD_ACTS,                       \
+          .doc = "The session that holds it")
 #define FIELD_TOKEN                                                                                \
     FIELD("token", INT, token, .min = 1,                                                           \
           .doc = "Token of the claim; given, it must be the current one")

@@ -23,7 +23,7 @@ struct take_in {
 #define IN struct take_in
 static const struct field take_fields[] = {
     FIELD_RESOURCE(take.resource),
-    FIELD("sessionId", ID, take.session_id, .flags = FIELD_REQUIRED,
+    FIELD("sessionId", ID, take.session_id, .flags = FIELD_REQUIRED | FIELD_ACTS,
           .doc = "The session that takes it"),
     FIELD("mode", ENUM, mode, .words = mode_words,
           .doc = "exclusive (standard), or shared with other shared holders"),
@@ -51,6 +51,8 @@ dibs_status api_lock_take(struct api_ctx *c, const void *input)
     if (c->in_once && take.wait_ms > 0)
         return api_refuse_wait(c, "waitMs");
     dibs_status s = dibs_lock_take(c->d, c->a, &take, &lock, c->err);
+    if (s == DIBS_LOCK_HELD)
+        c->wait_ms = take.wait_ms;
     return s == DIBS_OK ? reply_lock(c, &lock) : s;
 }
 

@@ -17,7 +17,8 @@ typedef dibs_status move_function(dibs *d, dibs_arena *a, const struct dibs_move
 
 static const struct field block_fields[] = {
     FIELD_REASON,
-    FIELD("sessionId", ID, session_id, .doc = "Given, it must be the session that holds the task"),
+    FIELD("sessionId", ID, session_id, .flags = FIELD_ACTS,
+          .doc = "Given, it must be the session that holds the task"),
 };
 static const struct field reason_fields[] = {FIELD_REASON};
 static const struct field agent_fields[] = {FIELD_AGENT};

@@ -29,7 +29,7 @@ _Static_assert(sizeof(enum dibs_order) == sizeof(int), "FIELD_ENUM stores an int
 
 #define IN struct dibs_claim_next
 static const struct field next_fields[] = {
-    FIELD("worker_id", ID, session_id, .flags = FIELD_REQUIRED,
+    FIELD("worker_id", ID, session_id, .flags = FIELD_REQUIRED | FIELD_ACTS | FIELD_FRESH,
           .missing = "Missing required field: worker_id", .doc = "The worker; registered if new"),
     FIELD("task_types", STRINGS, types, .max = TYPES_MAX, .doc = "Tasks of any of these types"),
     FIELD("max_attempts_remaining", INT, max_attempts_remaining, .flags = FIELD_OPT,
@@ -67,7 +67,7 @@ static dibs_status claim_as_new(struct api_ctx *c, const struct dibs_claim_next 
         return s;
     s = dibs_claim_next(c->d, c->a, in, out, c->err);
     if (s == DIBS_SESSION_NOT_FOUND) {
-        s = dibs_session_register(c->d, c->a, &who, &session, c->err);
+        s = api_register(c, &who, &session);
         if (s == DIBS_OK)
             s = dibs_claim_next(c->d, c->a, in, out, c->err);
     }
@@ -75,11 +75,7 @@ static dibs_status claim_as_new(struct api_ctx *c, const struct dibs_claim_next 
         api_cancel(c);
         return s;
     }
-    struct dibs_error why = *c->err;
-    dibs_status committed = api_commit(c);
-    if (committed == DIBS_OK)
-        *c->err = why;
-    return committed != DIBS_OK ? committed : s;
+    return api_settle(c, s);
 }
 
 static dibs_status claim(struct api_ctx *c, const struct dibs_claim_next *in,
@@ -182,6 +178,7 @@ dibs_status api_claim_next(struct api_ctx *c, const void *input)
     if (s == DIBS_NOTHING_TO_CLAIM) {
         c->extras = enc_filters;
         c->about = in;
+        c->wait_ms = in->wait_ms;
         return error_set(c->err, s, "No pending tasks available");
     }
     if (s != DIBS_OK) {

@@ -20,7 +20,8 @@ static void enc_session(struct jw *w, const struct dibs_session *s)
 
 #define IN struct dibs_session_new
 static const struct field new_fields[] = {
-    FIELD("id", ID, id, .doc = "Chosen by the caller; otherwise the next number"),
+    FIELD("id", ID, id, .flags = FIELD_ACTS | FIELD_FRESH,
+          .doc = "Chosen by the caller; otherwise the next number"),
     FIELD("project", TEXT, project, .max = WORD_BYTES_MAX,
           .doc = "Project it works on; 'default', or what it was, if not given"),
     FIELD("agentType", TEXT, agent_type, .max = WORD_BYTES_MAX,
@@ -40,7 +41,7 @@ const struct api_shape api_in_session_register =
 dibs_status api_session_register(struct api_ctx *c, const void *input)
 {
     struct dibs_session session = {0};
-    dibs_status s = dibs_session_register(c->d, c->a, input, &session, c->err);
+    dibs_status s = api_register(c, input, &session);
     if (s != DIBS_OK)
         return s;
     c->http = session.incarnation == 1 ? 201 : 200;
@@ -72,8 +73,10 @@ dibs_status api_session_list(struct api_ctx *c, const void *input)
         return s;
     struct jw *w = api_reply(c);
     jw_karray(w, "sessions");
-    for (size_t i = 0; i < list.count; i++)
+    for (size_t i = 0; i < list.count; i++) {
+        identity_trim(c, &list.items[i]);
         enc_session(w, &list.items[i]);
+    }
     jw_array_end(w);
     jw_ktext_opt(w, "nextCursor", list.next_cursor);
     return DIBS_OK;
@@ -142,7 +145,8 @@ dibs_status api_session_summary(struct api_ctx *c, const void *input)
     enc_metrics(w, &summary);
     jw_karray(w, "sessions");
     for (size_t i = 0; i < summary.sessions.count; i++) {
-        const struct dibs_session *session = &summary.sessions.items[i];
+        struct dibs_session *session = &summary.sessions.items[i];
+        identity_trim(c, session);
         jw_object(w);
         enc_session_fields(w, session);
         if (session->current != NULL)
@@ -184,6 +188,7 @@ dibs_status api_session_get(struct api_ctx *c, const void *input)
     dibs_status s = dibs_session_get(c->d, c->a, in->id, &session, c->err);
     if (s != DIBS_OK)
         return s;
+    identity_trim(c, &session);
     struct jw *w = api_reply(c);
     jw_kobject(w, "session");
     enc_session_fields(w, &session);
@@ -201,6 +206,7 @@ dibs_status api_session_current_task(struct api_ctx *c, const void *input)
     dibs_status s = dibs_session_get(c->d, c->a, in->id, &session, c->err);
     if (s != DIBS_OK)
         return s;
+    identity_trim(c, &session);
     struct jw *w = api_reply(c);
     jw_ktext(w, "sessionId", session.id);
     jw_key(w, "currentTask");

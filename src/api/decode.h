@@ -31,11 +31,13 @@ enum field_kind {
 
 enum field_flag {
     FIELD_REQUIRED = 1,
-    FIELD_OPT = 2,    /* the number is a struct dibs_opt: 0 and absent differ */
-    FIELD_REF = 4,    /* the list is behind a pointer: empty and absent differ */
-    FIELD_KEEP = 8,   /* null means "not given" even where null clears */
-    FIELD_IDS = 16,   /* each item of the list is an id */
-    FIELD_HIDDEN = 32 /* another name for a field above it; left out of descriptions */
+    FIELD_OPT = 2,     /* the number is a struct dibs_opt: 0 and absent differ */
+    FIELD_REF = 4,     /* the list is behind a pointer: empty and absent differ */
+    FIELD_KEEP = 8,    /* null means "not given" even where null clears */
+    FIELD_IDS = 16,    /* each item of the list is the id of a task */
+    FIELD_HIDDEN = 32, /* another name for a field above it; left out of descriptions */
+    FIELD_ACTS = 64,   /* the session for which the request acts (identity.c) */
+    FIELD_FRESH = 128  /* with FIELD_ACTS: it will be registered if it is not there or has ended */
 };
 
 /* one word of an enumeration; the list ends with a NULL text */

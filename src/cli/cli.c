@@ -20,21 +20,16 @@
 #include "base/str.h"
 
 const struct command *const command_tables[] = {
-    store_commands,
-    task_commands,
-    import_commands,
-    claim_commands,
-    move_commands,
-    session_commands,
-    lock_commands,
-    overview_commands,
-    event_commands,
-    help_commands,
-    NULL,
+    store_commands, task_commands, import_commands,
+    claim_commands, move_commands, session_commands,
+    lock_commands,  key_commands,  overview_commands,
+    event_commands, top_commands,  serve_commands,
+    help_commands,  NULL,
 };
 
 const struct cli_option global_options[] = {
     OPT("data", 0, TEXT, "DIR", NULL, "the data folder (else DIBS_DATA, else .dibs here or above)"),
+    OPT("url", 0, TEXT, "URL", NULL, "a daemon elsewhere (else DIBS_URL); its key: DIBS_API_KEY"),
     OPT("session", 0, TEXT, "ID", NULL,
         "who asks (else DIBS_SESSION, else one that ends with the terminal)"),
     OPT("project", 0, TEXT, "NAME", NULL, "the project (else DIBS_PROJECT)"),
@@ -79,8 +74,7 @@ const struct cli_option *setting_options(void)
     return options;
 }
 
-/* given_settings: "defaultTTL=45m" for each setting on the command line. */
-static struct dibs_strings given_settings(struct cli *cli)
+struct dibs_strings cli_settings(struct cli *cli)
 {
     const char **items = must_alloc(cli->arena, COUNT_OF(settings) * sizeof *items);
     size_t count = 0;
@@ -93,11 +87,14 @@ static struct dibs_strings given_settings(struct cli *cli)
     return (struct dibs_strings){.items = items, .count = count};
 }
 
-bool cli_open(struct cli *cli)
+/* open_as: opens the client; the store itself, when it is needed. */
+static bool open_as(struct cli *cli, bool needs_store)
 {
     struct dibs_error err = {0};
     struct client_options options = {.data_dir = args_text(&cli->args, "data"),
-                                     .settings = given_settings(cli)};
+                                     .url = args_text(&cli->args, "url"),
+                                     .settings = cli_settings(cli),
+                                     .needs_store = needs_store};
 
     if (cli->client != NULL)
         return true;
@@ -107,6 +104,16 @@ bool cli_open(struct cli *cli)
     }
     cli->exit = cli_error(cli, &err);
     return false;
+}
+
+bool cli_open(struct cli *cli)
+{
+    return open_as(cli, false);
+}
+
+bool cli_open_store(struct cli *cli)
+{
+    return open_as(cli, true);
 }
 
 /* ---- finding the command --------------------------------------------------------------------- */

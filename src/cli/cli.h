@@ -67,6 +67,10 @@ void cli_hint(const struct cli *cli, const char *format, ...) PRINTF_LIKE(2, 3);
 /* ---- requests -------------------------------------------------------------------------------- */
 
 bool cli_open(struct cli *cli); /* false: refused and shown, cli->exit says how */
+/* The same for commands that need the store in this process: client_store(). */
+bool cli_open_store(struct cli *cli);
+/* "defaultTTL=45m" for each setting on the command line. */
+struct dibs_strings cli_settings(struct cli *cli);
 /* The store's clock. */
 int64_t cli_now(struct cli *cli);
 
@@ -100,6 +104,9 @@ const char *cli_session(struct cli *cli);
 json_t *cli_ask_as_session(struct cli *cli, const struct client_request *in);
 /* Registers the session unless it is known and has not ended. False: refused and shown. */
 bool cli_ensure_session(struct cli *cli);
+/* Puts the process into the body of a registration, if there is one; behind a URL also the host on
+ * which it runs, as the daemon would take it for one of its own. */
+void cli_set_process(const struct cli *cli, json_t *body, int64_t pid);
 /* The process whose end ends the automatic session; 0: none. */
 int64_t cli_session_leader(void);
 
@@ -121,8 +128,8 @@ void show_line(const struct cli *cli, const char *label, const char *text);
 /* ---- tables ---------------------------------------------------------------------------------- */
 
 extern const struct command store_commands[], task_commands[], import_commands[], claim_commands[],
-    move_commands[], session_commands[], lock_commands[], overview_commands[], event_commands[],
-    help_commands[];
+    move_commands[], session_commands[], lock_commands[], key_commands[], overview_commands[],
+    event_commands[], help_commands[], top_commands[], serve_commands[];
 extern const struct command *const command_tables[]; /* all of them; ends with NULL */
 extern const struct cli_option global_options[];
 const struct cli_option *setting_options(void); /* one per setting of the library */
@@ -132,6 +139,12 @@ bool command_is_group(const char *word); /* "task": has commands of two words */
 void help_command(const struct cli *cli, const struct command *command);
 void help_group(const struct cli *cli, const char *word);
 void help_all(FILE *to, const struct output *out);
+
+/* Makes the store in `dir` unless there is one; *made tells which. False: refused and shown. */
+bool store_make(struct cli *cli, const char *dir, bool *made);
+/* Tables of /api/sessions and /api/tasks/in-flight; at most `rows` rows. */
+void sessions_print(struct cli *cli, dibs_arena *a, const json_t *sessions, size_t rows);
+void in_flight_print(struct cli *cli, dibs_arena *a, const json_t *list, size_t rows);
 
 /* Holds a lock while the program of the command line runs: lock_hold.c. */
 int lock_hold(struct cli *cli);

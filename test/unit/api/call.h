@@ -33,10 +33,12 @@ struct world {
     dibs *d;
     dibs_arena *a;
     int http;
-    char *body;          /* the last answer as text */
-    json_t *json;        /* and as JSON */
-    const char *key;     /* idempotency key of the next requests; NULL: none */
-    bool (**hook)(void); /* set to `fails` while a request runs; NULL: nothing is */
+    char *body;              /* the last answer as text */
+    json_t *json;            /* and as JSON */
+    const char *key;         /* idempotency key of the next requests; NULL: none */
+    struct api_identity who; /* of the next requests; zero: the owner of the data */
+    int64_t wait_ms;         /* of the last answer */
+    bool (**hook)(void);     /* set to `fails` while a request runs; NULL: nothing is */
     bool (*fails)(void);
 };
 
@@ -118,7 +120,8 @@ static inline void call_raw(struct world *w, const char *method, const char *tar
                              .query = question,
                              .body = body,
                              .body_bytes = body != NULL ? strlen(body) : 0,
-                             .idempotency_key = w->key};
+                             .idempotency_key = w->key,
+                             .who = w->who};
     struct api_response out;
     if (w->hook != NULL)
         *w->hook = w->fails;
@@ -128,6 +131,7 @@ static inline void call_raw(struct world *w, const char *method, const char *tar
     json_decref(w->json);
     free(w->body);
     w->http = out.http;
+    w->wait_ms = out.wait_ms;
     w->body = out.body.len > 0 ? strdup(out.body.data) : NULL;
     w->json = w->body != NULL ? json_loads(w->body, JSON_REJECT_DUPLICATES, NULL) : NULL;
     if (w->body != NULL && w->json == NULL)

@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * identity.c: may this key do that? The one place where it is decided, for every operation alike.
+ *
+ * It looks at the decoded input through the same table of fields that decoded it, so an operation
+ * need not know keys: fields flagged FIELD_ACTS name the session that a request acts for, a field
+ * called `project` is what a limited key is held to, and the path says what its :id is.
+ *
+ *   1. A key below the operation's scope is refused (the daemon does so before; this is the second
+ *      lock on the door).
+ *   2. Who is no admin acts only for sessions that the same key registered. A session that is not
+ *      there yet, or has ended, is free to be registered.
+ *   3. A key with a project sees that project only. What is elsewhere does not exist for it; an
+ *      operation that knows no projects is not for it at all, so a new one is closed until somebody
+ *      thinks about it.
+ *
+ * It runs in the transaction of a writing operation. Nothing here is asked when there is no key.
+ */
+#include "base/str.h"
+#include "core/owner.h"
+
+#include "api_internal.h"
+
+/* What the :id of an operation's path names. */
+enum subject { SUBJECT_NONE, SUBJECT_TASK, SUBJECT_SESSION, SUBJECT_OTHER };
+
+static enum subject subject_of(const struct api_operation *op)
+{
+    if (strchr(op->path, ':') == NULL)
+        return SUBJECT_NONE;
+    if (str_starts(op->path, "/api/tasks/:id"))
+        return SUBJECT_TASK;
+    return str_starts(op->path, "/api/sessions/:id") ? SUBJECT_SESSION : SUBJECT_OTHER;
+}
+
+static bool is_elsewhere(const struct api_ctx *c, const char *project)
+{
+    return c->who->project != NULL && project != NULL && !str_eq(project, c->who->project);
+}
+
+/* ---- sessions -------------------------------------------------------------------------------- */
+
+/* session_is_there: a key limited to a project does not learn of sessions elsewhere. */
+static dibs_status session_is_there(struct api_ctx *c, const char *id,
+                                    const struct dibs_session_owner *owner)
+{
+    if (!owner->exists || !is_elsewhere(c, owner->project))
+        return DIBS_OK;
+    return error_set(c->err, DIBS_SESSION_NOT_FOUND, "there is no session '%s'; register it first",
+                     id);
+}
+
+/* check_acting: may the key act for this session? `fresh`: registering it, if need be. */
+static dibs_status check_acting(struct api_ctx *c, const char *id, bool fresh)
+{
+    struct dibs_session_owner owner = {0};
+    dibs_status s = dibs__session_owner(c->d, c->a, id, &owner, c->err);
+    if (s != DIBS_OK || !owner.exists)
+        return s;
+    if (fresh && is_elsewhere(c, owner.project))
+        return error_set(c->err, DIBS_FORBIDDEN, "session id '%s' is taken; choose another", id);
+    s = session_is_there(c, id, &owner);
+    if (s != DIBS_OK || c->who->role == API_ADMIN || str_eq(owner.key_id, c->who->key_id) ||
+        (fresh && owner.ended))
+        return s;
+    return error_set(c->err, DIBS_FORBIDDEN,
+                     "session '%s' was not registered with this key, which cannot act for it", id);
+}
+
+static dibs_status check_seeing(struct api_ctx *c, const char *id)
+{
+    struct dibs_session_owner owner = {0};
+    dibs_status s = dibs__session_owner(c->d, c->a, id, &owner, c->err);
+    return s == DIBS_OK ? session_is_there(c, id, &owner) : s;
+}
+
+/*
+ * identity_trim: a session of the key's project may also work elsewhere; of that nothing is told.
+ */
+void identity_trim(struct api_ctx *c, struct dibs_session *s)
+{
+    struct dibs_error unheard = {0};
+    size_t kept = 0;
+    if (c->who->project == NULL)
+        return;
+    if (s->current != NULL && is_elsewhere(c, s->current->task.project))
+        s->current = NULL;
+    for (size_t i = 0; i < s->history.count; i++) {
+        const char *project = NULL, *task = s->history.items[i].task_id;
+        if (task != NULL && dibs__task_project(c->d, c->a, task, &project, &unheard) == DIBS_OK &&
+            project != NULL && !is_elsewhere(c, project))
+            s->history.items[kept++] = s->history.items[i];
+    }
+    s->history.count = kept;
+}
+
+/* ---- tasks ----------------------------------------------------------------------------------- */
+
+static dibs_status check_task(struct api_ctx *c, const char *id)
+{
+    const char *project = NULL;
+    dibs_status s = dibs__task_project(c->d, c->a, id, &project, c->err);
+    if (s != DIBS_OK || !is_elsewhere(c, project))
+        return s;
+    return error_set(c->err, DIBS_TASK_NOT_FOUND, "there is no task '%s'", id);
+}
+
+static dibs_status check_tasks(struct api_ctx *c, const struct dibs_strings *ids)
+{
+    dibs_status s = DIBS_OK;
+    for (size_t i = 0; ids != NULL && s == DIBS_OK && i < ids->count; i++)
+        s = check_task(c, ids->items[i]);
+    return s;
+}
+
+/* ---- fields ---------------------------------------------------------------------------------- */
+
+/* hold_to_project: none given means the key's own. */
+static dibs_status hold_to_project(struct api_ctx *c, const char **project)
+{
+    if (*project == NULL || **project == '\0')
+        *project = c->who->project;
+    if (!is_elsewhere(c, *project))
+        return DIBS_OK;
+    return error_set(c->err, DIBS_FORBIDDEN, "this key is for project '%s' only", c->who->project);
+}
+
+static dibs_status check_struct(struct api_ctx *c, const struct api_shape *shape, void *input);
+
+/* check_field: what a field says about sessions and, for a key with a project, about projects. */
+static dibs_status check_field(struct api_ctx *c, const struct field *f, void *at)
+{
+    if (f->flags & FIELD_ACTS) {
+        const char *id = *(const char **)at;
+        return id != NULL ? check_acting(c, id, (f->flags & FIELD_FRESH) != 0) : DIBS_OK;
+    }
+    if (f->kind == FIELD_OBJECT)
+        return *(void **)at != NULL ? check_struct(c, f->of, *(void **)at) : DIBS_OK;
+    if (c->who->project == NULL)
+        return DIBS_OK;
+    if (str_eq(f->name, "project"))
+        return hold_to_project(c, at);
+    if (f->flags & FIELD_IDS)
+        return check_tasks(c, f->flags & FIELD_REF ? *(const struct dibs_strings **)at : at);
+    return DIBS_OK;
+}
+
+static dibs_status check_struct(struct api_ctx *c, const struct api_shape *shape, void *input)
+{
+    dibs_status s = DIBS_OK;
+    for (size_t i = 0; s == DIBS_OK && i < shape->count; i++)
+        s = check_field(c, &shape->fields[i], (char *)input + shape->fields[i].at);
+    return s;
+}
+
+static dibs_status check_input(struct api_ctx *c, const struct api_shape *shape, void *input)
+{
+    if (!shape->many)
+        return check_struct(c, shape, input);
+    const struct api_many *many = input;
+    dibs_status s = DIBS_OK;
+    for (size_t i = 0; s == DIBS_OK && i < many->count; i++)
+        s = check_struct(c, shape, (char *)many->items + i * shape->bytes);
+    return s;
+}
+
+/* ---- the whole request ----------------------------------------------------------------------- */
+
+static dibs_status check_subject(struct api_ctx *c, const struct route *r)
+{
+    switch (subject_of(r->op)) {
+    case SUBJECT_TASK: return c->who->project != NULL ? check_task(c, r->id) : DIBS_OK;
+    case SUBJECT_SESSION:
+        return r->op->access == API_WRITES ? check_acting(c, r->id, false) : check_seeing(c, r->id);
+    case SUBJECT_NONE:
+    case SUBJECT_OTHER: return DIBS_OK;
+    }
+    return DIBS_OK;
+}
+
+/* knows_projects: whether a key with a project can be held to it in this operation. What only
+ * admins may do concerns the whole store: a new key has a project, but is not made in it. */
+static bool knows_projects(const struct route *r)
+{
+    enum subject subject = subject_of(r->op);
+    if (r->op->scope == API_ADMIN)
+        return false;
+    return subject == SUBJECT_TASK || subject == SUBJECT_SESSION ||
+           (subject == SUBJECT_NONE && decode_find(r->in, "project") != NULL);
+}
+
+dibs_status identity_check(struct api_ctx *c, const struct route *r, void *input)
+{
+    const struct api_identity *who = c->who;
+    if (who->role < r->op->scope)
+        return error_set(c->err, DIBS_FORBIDDEN, "this needs a key with role '%s'",
+                         api_scope_name(r->op->scope));
+    if (who->project != NULL && !knows_projects(r))
+        return error_set(c->err, DIBS_FORBIDDEN,
+                         "this key is for project '%s' only, and this concerns all projects",
+                         who->project);
+    dibs_status s = check_subject(c, r);
+    return s == DIBS_OK ? check_input(c, r->in, input) : s;
+}
+
+/* ---- sessions get their owner ---------------------------------------------------------------- */
+
+dibs_status api_register(struct api_ctx *c, const struct dibs_session_new *in,
+                         struct dibs_session *out)
+{
+    dibs_status s = dibs_session_register(c->d, c->a, in, out, c->err);
+    if (s == DIBS_OK && c->who->key_id != NULL)
+        s = dibs__session_set_owner(c->d, c->a, out->id, c->who->key_id, c->err);
+    return s;
+}
