@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: MIT
 // Runs the program in a folder of its own. Nothing here sleeps: until() asks again and again until
-// a condition holds or its deadline has passed.
+// a condition holds or its deadline has passed. With DIBS_TEST_DAEMON=1 every place has a daemon,
+// so that the same tests show that commands do the same through it.
 import { spawn } from 'node:child_process';
 import { mkdtempSync, realpathSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
 export const program = process.env.DIBS_BIN ?? join(import.meta.dirname, '../../../build/dibs');
+export const withDaemon = process.env.DIBS_TEST_DAEMON === '1';
 const DEADLINE_MS = 30_000;
 
 /** The environment of a program under test: nothing of ours leaks into it. */
@@ -20,14 +22,15 @@ export function environment(more = {}) {
 
 /** A process with its output collected; `ended` resolves to {code, signal, out, err}. */
 export class Running {
-  constructor(command, args, { cwd, env, input } = {}) {
+  constructor(command, args, { cwd, env, input, timeout = DEADLINE_MS } = {}) {
     this.out = '';
     this.err = '';
-    const limits = { timeout: DEADLINE_MS, killSignal: 'SIGKILL' };
+    const limits = { timeout, killSignal: 'SIGKILL' };
     this.child = spawn(command, args, { cwd, env: environment(env), ...limits });
     this.child.stdout.setEncoding('utf8').on('data', (text) => { this.out += text; });
     this.child.stderr.setEncoding('utf8').on('data', (text) => { this.err += text; });
-    this.child.stdin.on('error', () => {}).end(input ?? '');
+    this.child.stdin.on('error', () => {});
+    if (input !== null) this.child.stdin.end(input ?? ''); // null: the test writes to it
     this.ended = new Promise((done, failed) => {
       this.child.on('error', failed);
       this.child.on('close', (code, signal) => {
@@ -59,12 +62,26 @@ export class Place {
     this.env = { DIBS_SESSION: 'tester' };
     this.started = [];
     t.after(async () => {
+      const { exitCode, signalCode } = this.daemon?.child ?? {};
+      const died = exitCode != null || signalCode != null;
       for (const running of this.started) {
         running.kill('SIGKILL');
         await running.ended;
       }
       rmSync(this.dir, { recursive: true, force: true });
+      if (died) throw new Error(`the daemon died (${exitCode ?? signalCode}): ${this.daemon.err}`);
     });
+  }
+
+  /** Starts a daemon on a free port; resolves when it listens. Its URL is this.url. */
+  async serve(...args) {
+    const running = this.start('serve', '--listen', '127.0.0.1:0', ...args);
+    const url = () => /listening on (http:\S+)/.exec(running.err + running.out);
+    const isUp = () => url() && /listening on unix:/.test(running.err + running.out);
+    await until('the daemon listens', () => isUp() || running.child.exitCode !== null);
+    if (!isUp()) throw new Error(`dibs serve: ${running.err}`);
+    [, this.url] = url();
+    return running;
   }
 
   start(...args) {
@@ -111,10 +128,11 @@ export class Place {
   }
 }
 
-/** A place in which `dibs init` was run. */
-export async function place(t) {
+/** A place in which `dibs init` was run; {daemon: false}: what is tested would meet one. */
+export async function place(t, { daemon = withDaemon } = {}) {
   const p = new Place(t);
   const made = await p.dibs('init');
   if (made.code !== 0) throw new Error(`dibs init: ${made.err}`);
+  if (daemon) p.daemon = await p.serve();
   return p;
 }

@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * call.c: one operation of the API, on its way to a database thread and back.
+ *
+ *     call_submit -> writer or readers: call_run (api_call) -> call_done: the answer
+ *
+ *   1. The request lives in the connection, which the call holds on to.
+ *   2. A call that would wait is kept by the writer and run again; what it found before is thrown
+ *      away each time, so the answer it finally leaves is the last.
+ *   3. Nothing is taken for a caller that has hung up, be it only half (a client that closes looks
+ *      like that at first); what was claimed for one before it could be told is given back.
+ */
+#include "server_private.h"
+
+#include <jansson.h>
+
+#include "base/log.h"
+#include "base/str.h"
+#include "core/serve.h"
+
+struct call {
+    struct job job;
+    struct server *server;
+    struct conn *conn;
+    struct asked asked;
+    struct api_request in;
+    struct api_response out;
+    char headers[256];
+    char project[WORD_BYTES_MAX + 1];
+};
+
+static bool is_lock(const struct call *call)
+{
+    return str_eq(call->asked.op->name, "lockTake");
+}
+
+/* ---- on a database thread -------------------------------------------------------------------- */
+
+static void call_run(struct job *job, dibs *d, dibs_arena *a)
+{
+    struct call *call = (struct call *)job;
+    buf_release(&call->out.body);
+    api_call(d, a, &call->in, &call->out);
+    job->waits_for = JOB_WAITS_NOT;
+    if (call->out.wait_ms <= 0)
+        return;
+    job->waits_for = is_lock(call) ? JOB_WAITS_FOR_LOCK : JOB_WAITS_FOR_TASK;
+    job->wait_key = call->out.wait_key;
+    if (job->wait_until_ms == 0)
+        job->wait_until_ms = server_us() / 1000 + call->out.wait_ms;
+}
+
+static void call_lost(struct job *job, const struct dibs_error *err)
+{
+    struct call *call = (struct call *)job;
+    buf_release(&call->out.body);
+    api_refusal(err->code, err, &call->out);
+}
+
+/* call_give_up: takes back the ticket of one who no longer waits for a lock. */
+static void call_give_up(struct job *job, dibs *d, dibs_arena *a)
+{
+    struct call *call = (struct call *)job;
+    struct dibs_error err = {0};
+    (void)a;
+    if (!is_lock(call))
+        return;
+    json_t *body = json_loadb(call->in.body, call->in.body_bytes, 0, NULL);
+    const char *resource = json_string_value(json_object_get(body, "resource"));
+    const char *session = json_string_value(json_object_get(body, "sessionId"));
+    if (resource != NULL && session != NULL &&
+        dibs__lock_give_up(d, resource, session, &err) != DIBS_OK)
+        log_line(LOG_WARN, "cannot take back a ticket for '%s': %s", resource, err.message);
+    json_decref(body);
+}
+
+/* ---- claimed for nobody ---------------------------------------------------------------------- */
+
+static void give_back_one(dibs *d, dibs_arena *a, const json_t *task)
+{
+    struct dibs_error err = {0};
+    struct dibs_released freed = {0};
+    char number[32] = "";
+    const json_t *id = json_object_get(task, "id");
+    if (json_is_integer(id))
+        snprintf(number, sizeof number, "%lld", (long long)json_integer_value(id));
+    struct dibs_release back = {.task_id = json_is_integer(id) ? number : json_string_value(id),
+                                .session_id = json_string_value(json_object_get(task, "worker_id")),
+                                .token = json_integer_value(json_object_get(task, "token")),
+                                .reason = "caller_gone"};
+    if (dibs_claim_release(d, a, &back, &freed, &err) != DIBS_OK)
+        log_line(LOG_WARN, "cannot give back task '%s' of a caller that has gone: %s",
+                 back.task_id != NULL ? back.task_id : "?", err.message);
+}
+
+static void give_back(struct job *job, dibs *d, dibs_arena *a)
+{
+    struct call *call = (struct call *)job;
+    json_t *answer = json_loadb(call->out.body.data, call->out.body.len, 0, NULL);
+    const json_t *tasks = json_object_get(answer, "tasks");
+    for (size_t i = 0; i < json_array_size(tasks); i++)
+        give_back_one(d, a, json_array_get(tasks, i));
+    if (tasks == NULL)
+        give_back_one(d, a, json_object_get(answer, "task"));
+    json_decref(answer);
+}
+
+static void call_free(struct job *job)
+{
+    struct call *call = (struct call *)job;
+    call->server->jobs_out--;
+    conn_drop(call->conn);
+    buf_release(&call->out.body);
+    mem_free(call);
+}
+
+/* was_claimed_in_vain: the next task went to a caller that cannot be told. A repeat under an
+ * idempotency key will be told. */
+static bool was_claimed_in_vain(const struct call *call)
+{
+    return conn_has_hung_up(call->conn) && call->out.status == DIBS_OK && call->out.body.len > 0 &&
+           call->in.idempotency_key == NULL && str_eq(call->asked.op->name, "claimNext");
+}
+
+/* ---- back on the loop ------------------------------------------------------------------------ */
+
+/* more_headers: what a refusal says beside its body. */
+static void more_headers(struct call *call)
+{
+    size_t used = strlen(call->headers), room = sizeof call->headers - used;
+    if (call->out.http == 503 && strstr(call->headers, "Retry-After") == NULL)
+        snprintf(call->headers + used, room, "Retry-After: 1\r\n");
+}
+
+static void call_done(struct job *job)
+{
+    struct call *call = (struct call *)job;
+    bool in_vain = was_claimed_in_vain(call);
+    call->asked.job = NULL;
+    if (in_vain || call->out.http == 0) /* or it was not even begun */
+        conn_close(call->conn, false);
+    if (in_vain) {
+        conn_set_data(call->conn, NULL);
+        call->job = (struct job){.run = give_back, .done = call_free};
+        if (writer_submit(call->server->writer, &call->job))
+            return;
+    }
+    more_headers(call);
+    conn_set_data(call->conn, &call->asked);
+    conn_answer(call->conn, &(struct answer){.status = call->out.http,
+                                             .body = &call->out.body,
+                                             .headers = call->headers});
+    conn_set_data(call->conn, NULL);
+    call_free(job);
+}
+
+static void refuse_busy(struct server *s, struct conn *c)
+{
+    struct dibs_error err = {0};
+    error_set(&err, DIBS_STORE_BUSY, "%s",
+              s->stopping ? "the daemon is stopping; try again in a moment"
+                          : "there is too much to do; try again in a moment");
+    dispatch_refuse(c, DIBS_STORE_BUSY, &err, "Retry-After: 1\r\n");
+}
+
+static struct call *call_new(struct server *s, struct conn *c, const struct asked *asked,
+                             const struct auth_verdict *who)
+{
+    struct call *call = mem_alloc(sizeof *call);
+    const struct http_request *r = asked->r;
+    if (call == NULL)
+        return NULL;
+    call->job = (struct job){
+        .run = call_run, .done = call_done, .lost = call_lost, .give_up = call_give_up};
+    call->job.urgent = strstr(asked->op->name, "eartbeat") != NULL;
+    call->server = s;
+    call->asked = *asked;
+    call->asked.job = &call->job;
+    call->conn = conn_hold(c);
+    str_fit(call->headers, sizeof call->headers, who->headers);
+    str_fit(call->project, sizeof call->project, who->identity.project);
+    call->in = (struct api_request){.method = asked->op->method,
+                                    .path = r->path,
+                                    .query = r->query,
+                                    .body = r->body,
+                                    .body_bytes = r->body_bytes,
+                                    .idempotency_key = http_header(r, "idempotency-key"),
+                                    .who = who->identity};
+    if (who->identity.key_id != NULL)
+        call->in.who.key_id = call->asked.key_id;
+    if (who->identity.project != NULL)
+        call->in.who.project = call->project;
+    return call;
+}
+
+void call_leave(struct asked *asked, bool half_closed)
+{
+    bool takes = str_eq(asked->op->name, "claimNext") || str_eq(asked->op->name, "lockTake");
+    atomic_store(half_closed && !takes ? &asked->job->leaving : &asked->job->gone, true);
+}
+
+void call_submit(struct server *s, struct conn *c, const struct asked *asked,
+                 const struct auth_verdict *who)
+{
+    struct call *call = call_new(s, c, asked, who);
+    bool taken = false;
+    if (call != NULL)
+        taken = asked->op->access == API_WRITES ? writer_submit(s->writer, &call->job)
+                                                : readers_submit(s->readers, &call->job);
+    if (taken) {
+        s->jobs_out++;
+        conn_set_data(c, &call->asked);
+        return;
+    }
+    if (call != NULL) {
+        s->jobs_out++;
+        call_free(&call->job);
+    }
+    refuse_busy(s, c);
+}

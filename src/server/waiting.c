@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * waiting.c: see waiting.h. Everything here runs on the writer thread.
+ */
+#include "waiting.h"
+
+/* Askers that found nothing in this round, by what they asked for. Beyond so many kinds the rest
+ * simply look themselves. */
+#define KINDS_MAX 64
+
+struct round {
+    bool tasks, assigned, locks; /* what may have changed */
+    uint64_t nothing[KINDS_MAX];
+    size_t count;
+};
+
+void waiting_init(struct waiting *w)
+{
+    *w = (struct waiting){.next_ms = INT64_MAX};
+    jobs_init(&w->list);
+}
+
+void waiting_add(struct waiting *w, struct job *job)
+{
+    job->has_waited = true;
+    jobs_add(&w->list, job);
+    if (job->wait_until_ms < w->next_ms)
+        w->next_ms = job->wait_until_ms;
+}
+
+static struct round what_changed(const struct waiting *w, struct dibs_wakes now)
+{
+    return (struct round){.tasks = w->look || now.tasks != w->seen.tasks,
+                          .assigned = w->look || now.assigned != w->seen.assigned,
+                          .locks = w->look || now.locks != w->seen.locks};
+}
+
+bool waiting_is_due(const struct waiting *w, struct dibs_wakes now, int64_t now_ms)
+{
+    struct round r = what_changed(w, now);
+    if (w->list.first == NULL)
+        return false;
+    return w->all_give_up || r.tasks || r.assigned || r.locks || now_ms >= w->next_ms;
+}
+
+static bool found_nothing(const struct round *r, uint64_t key)
+{
+    for (size_t i = 0; i < r->count; i++)
+        if (r->nothing[i] == key)
+            return true;
+    return false;
+}
+
+/* may_find: an assigned task concerns one asker only, so then everybody looks for himself. */
+static bool may_find(const struct round *r, const struct job *job)
+{
+    if (job->waits_for == JOB_WAITS_FOR_LOCK)
+        return r->locks;
+    if (!r->tasks && !r->assigned)
+        return false;
+    return r->assigned || job->wait_key == 0 || !found_nothing(r, job->wait_key);
+}
+
+/* is_through: looks again if that may help; true when the job has its answer. */
+static bool is_through(struct waiting *w, struct round *r, struct job *job, int64_t now_ms, dibs *d,
+                       dibs_arena *a)
+{
+    if (!atomic_load(&job->gone) && may_find(r, job)) {
+        job->run(job, d, a);
+        dibs_arena_reset(a);
+        if (job->waits_for == JOB_WAITS_NOT)
+            return true;
+        if (job->wait_key != 0 && r->count < KINDS_MAX && !found_nothing(r, job->wait_key))
+            r->nothing[r->count++] = job->wait_key;
+    }
+    bool stays = !atomic_load(&job->gone) && !atomic_load(&job->leaving) && !w->all_give_up;
+    if (stays && now_ms < job->wait_until_ms)
+        return false;
+    if (job->give_up != NULL)
+        job->give_up(job, d, a);
+    dibs_arena_reset(a);
+    return true;
+}
+
+void waiting_run(struct waiting *w, dibs *d, dibs_arena *a, int64_t now_ms, struct jobs *finished)
+{
+    struct dibs_wakes before = dibs__wakes(d);
+    struct round r = what_changed(w, before);
+    struct job *job = jobs_take_all(&w->list);
+    w->next_ms = INT64_MAX;
+    w->look = false;
+    for (struct job *next = NULL; job != NULL; job = next) {
+        next = job->next;
+        if (is_through(w, &r, job, now_ms, d, a))
+            jobs_add(finished, job);
+        else
+            waiting_add(w, job);
+    }
+    /* what they did themselves (a lock handed on by one who gave up) is looked at next time */
+    w->seen = before;
+}

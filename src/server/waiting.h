@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * waiting.h: the writer's jobs that found nothing and would rather wait than hear it.
+ *
+ * In order of arrival. They look again, inside a batch, when a task has become ready or a lock was
+ * let go; for the last time when their time is over. Of those that ask for the same, the first that
+ * finds nothing speaks for all behind it, so a thousand idle workers cost one look.
+ */
+#ifndef DIBS_WAITING_H
+#define DIBS_WAITING_H
+
+#include "core/serve.h"
+#include "job.h"
+
+struct waiting {
+    struct jobs list;
+    int64_t next_ms;        /* steady: when the first of them gives up */
+    struct dibs_wakes seen; /* what they have looked at */
+    bool look;              /* somebody else has written: look at everything */
+    bool all_give_up;       /* the daemon stops */
+};
+void waiting_init(struct waiting *w);
+void waiting_add(struct waiting *w, struct job *job);
+/* Whether waiting_run has something to do. */
+bool waiting_is_due(const struct waiting *w, struct dibs_wakes now, int64_t now_ms);
+/* Inside a batch: lets those look that may find something; who is through goes to `finished`. */
+void waiting_run(struct waiting *w, dibs *d, dibs_arena *a, int64_t now_ms, struct jobs *finished);
+
+#endif
