@@ -348,5 +348,6 @@ void api_call(dibs *d, dibs_arena *a, const struct api_request *in, struct api_r
         refuse(&c, out->status, &r);
     out->http = c.http;
     out->wait_ms = out->status != DIBS_OK ? c.wait_ms : 0;
+    out->wait_key = c.wait_key;
     settle_body(out);
 }

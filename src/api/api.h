@@ -21,6 +21,7 @@ struct api_identity {
     const char *key_id;  /* NULL: no key; may act for every session */
     enum api_scope role; /* of the key */
     const char *project; /* the only project it may see and change; NULL: all */
+    bool remote;         /* asks from another machine, as far as we can tell */
 };
 
 /* The least role of a key that reaches a scope, as a word: "read", "worker", "admin". */

@@ -25,6 +25,7 @@ struct api_ctx {
     bool in_once;    /* runs under an idempotency key, so a transaction is open already */
     int batches;     /* so many did api_begin open */
     int64_t wait_ms; /* of a refusal: the caller would have waited so long for a better answer */
+    uint64_t wait_key; /* with wait_ms: see api_response */
     const struct api_identity *who;
     /* more members for a refusal, written behind the message; NULL: none */
     void (*extras)(struct jw *w, const void *about);

@@ -8,6 +8,7 @@
  */
 #include "api_internal.h"
 #include "base/str.h"
+#include "core/owner.h"
 
 /* Numbers beyond this are not exact in every reader of JSON; such an id stays text. */
 #define EXACT_INTEGER_MAX INT64_C(9007199254740991)
@@ -89,6 +90,42 @@ static dibs_status claim(struct api_ctx *c, const struct dibs_claim_next *in,
     if (s == DIBS_NOTHING_TO_CLAIM && in->wait_ms > 0)
         s = dibs_claim_next(c->d, c->a, in, out, c->err);
     return s;
+}
+
+/* ---- waiting --------------------------------------------------------------------------------- */
+
+/* mix: FNV-1a over a text and its terminating NUL, so that "ab","c" and "a","bc" differ. */
+static uint64_t mix(uint64_t hash, const char *text)
+{
+    for (;; text++) {
+        hash = (hash ^ (unsigned char)*text) * UINT64_C(1099511628211);
+        if (*text == '\0')
+            return hash;
+    }
+}
+
+static uint64_t mix_all(uint64_t hash, struct dibs_strings texts)
+{
+    for (size_t i = 0; i < texts.count; i++)
+        hash = mix(hash, texts.items[i]);
+    return mix(hash, "");
+}
+
+/* wait_key: the same for all who would be given the same tasks; 0 when it cannot be told. */
+static uint64_t wait_key(struct api_ctx *c, const struct dibs_claim_next *in)
+{
+    uint64_t hash = UINT64_C(14695981039346656037);
+    struct dibs_session_owner worker = {.project = in->project};
+    struct dibs_error ignored = {0};
+    char attempts[32] = "";
+    if (in->project == NULL &&
+        dibs__session_owner(c->d, c->a, in->session_id, &worker, &ignored) != DIBS_OK)
+        return 0;
+    if (in->max_attempts_remaining.given)
+        snprintf(attempts, sizeof attempts, "%" PRId64, in->max_attempts_remaining.value);
+    hash = mix(hash, worker.project != NULL ? worker.project : "");
+    hash = mix(mix_all(mix_all(hash, in->types), in->tags), attempts);
+    return hash != 0 ? hash : 1;
 }
 
 /* ---- answering ------------------------------------------------------------------------------- */
@@ -179,6 +216,8 @@ dibs_status api_claim_next(struct api_ctx *c, const void *input)
         c->extras = enc_filters;
         c->about = in;
         c->wait_ms = in->wait_ms;
+        if (in->wait_ms > 0)
+            c->wait_key = wait_key(c, in);
         return error_set(c->err, s, "No pending tasks available");
     }
     if (s != DIBS_OK) {

@@ -208,6 +208,9 @@ dibs_status identity_check(struct api_ctx *c, const struct route *r, void *input
 dibs_status api_register(struct api_ctx *c, const struct dibs_session_new *in,
                          struct dibs_session *out)
 {
+    /* a number without a machine would be looked for among the processes of this one */
+    if (c->who->remote && in->pid != 0 && in->host == NULL)
+        return error_field(c->err, "host", "is required with a pid from another machine");
     dibs_status s = dibs_session_register(c->d, c->a, in, out, c->err);
     if (s == DIBS_OK && c->who->key_id != NULL)
         s = dibs__session_set_owner(c->d, c->a, out->id, c->who->key_id, c->err);

@@ -186,6 +186,7 @@ static struct call *call_new(struct server *s, struct conn *c, const struct aske
                                     .body_bytes = r->body_bytes,
                                     .idempotency_key = http_header(r, "idempotency-key"),
                                     .who = who->identity};
+    call->in.who.remote = conn_kind_of(c) == CONN_TCP && !conn_is_loopback(c);
     if (who->identity.key_id != NULL)
         call->in.who.key_id = call->asked.key_id;
     if (who->identity.project != NULL)

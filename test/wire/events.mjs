@@ -87,19 +87,20 @@ test('filters: types with their other names, project, task, summary', async (t) 
 });
 
 test('summary leaves out the single claims of a sweep', async (t) => {
-  const h = await house(t, { args: ['--min-ttl', '1s'] });
+  const h = await house(t, { args: ['--orphan-threshold', '1s', '--stale-threshold', '1s'] });
   const full = await stream(t, h);
   const summary = await stream(t, h, { query: 'detail=summary' });
   await h.session('ann');
   for (const id of ['one', 'two']) {
     await h.task({ id });
-    await h.ok('POST', `/api/tasks/${id}/claim`, { sessionId: 'ann', ttlMs: 1000 });
+    await h.ok('POST', `/api/tasks/${id}/claim`, { sessionId: 'ann' });
   }
+  const sweep = () => h.ok('POST', '/api/tasks/claims/cleanup', { type: 'orphaned' });
+  await until('ann is silent for too long', async () => (await sweep()).cleaned.orphaned === 2);
   const of = (s, type) => s.events.filter((event) => event.type === type).length;
-  await until('both have lapsed', () => of(full, 'task:claim-expired') === 2);
-  await until('and been summed up', () => of(full, 'claims:cleanup') === of(summary, 'claims:cleanup')
-    && of(summary, 'claims:cleanup') > 0);
-  assert.equal(of(summary, 'task:claim-expired'), 0);
+  await until('it is told', () => of(full, 'claims:cleanup') + of(summary, 'claims:cleanup') === 2);
+  assert.equal(of(full, 'task:claim-orphaned'), 2);
+  assert.equal(of(summary, 'task:claim-orphaned'), 0);
   assert.deepEqual(full.numbers, (await page(h, 'since=0')).events.map(({ id }) => id));
   const kept = (await page(h, 'since=0&detail=summary')).events.map(({ id }) => id);
   assert.deepEqual(summary.numbers, kept);

@@ -205,6 +205,42 @@ static void test_under_a_key_a_new_worker_is_registered_too(void **state)
     assert_int_equal(int_at(w, "session.claims"), 1);
 }
 
+/* waits_as: the key of a request for the next task, asked inside a batch. */
+static uint64_t waits_as(struct world *w, const char *body)
+{
+    struct dibs_error err = {0};
+    assert_int_equal(dibs_batch_begin(w->d, &err), DIBS_OK);
+    post(w, "/api/tasks/claim", "%s", body);
+    expect(w, 404, "NOTHING_TO_CLAIM");
+    assert_int_equal(dibs_batch_commit(w->d, &err), DIBS_OK);
+    assert_true(w->wait_key != 0);
+    return w->wait_key;
+}
+
+static void test_those_who_wait_for_the_same_have_the_same_key(void **state)
+{
+    struct world *w = *state;
+    static const char *const others[] = {
+        "{'worker_id': 'c', 'wait_ms': 9, 'task_types': ['x', 'y']}",
+        "{'worker_id': 'c', 'wait_ms': 9, 'task_types': ['xy']}",
+        "{'worker_id': 'c', 'wait_ms': 9, 'tags': ['x']}",
+        "{'worker_id': 'c', 'wait_ms': 9, 'project': 'p'}",
+        "{'worker_id': 'c', 'wait_ms': 9, 'max_attempts_remaining': 1}",
+    };
+    uint64_t any = waits_as(w, "{'worker_id': 'a', 'wait_ms': 5}");
+    assert_true(any == waits_as(w, "{'worker_id': 'b', 'wait_ms': 70, 'count': 3}"));
+    assert_true(any == waits_as(w, "{'worker_id': 'b', 'wait_ms': 7, 'project': 'default'}"));
+    uint64_t seen[COUNT_OF(others)];
+    for (size_t i = 0; i < COUNT_OF(others); i++) {
+        seen[i] = waits_as(w, others[i]);
+        assert_true(seen[i] != any);
+        for (size_t j = 0; j < i; j++)
+            assert_true(seen[i] != seen[j]);
+    }
+    post(w, "/api/sessions", "{'id': 'e', 'project': 'elsewhere'}");
+    assert_true(any != waits_as(w, "{'worker_id': 'e', 'wait_ms': 5}"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -219,6 +255,7 @@ int main(void)
         test_in_world(test_waiting_ends_when_the_time_is_up),
         test_in_world(test_waiting_under_a_key_is_refused),
         test_in_world(test_under_a_key_a_new_worker_is_registered_too),
+        test_in_world(test_those_who_wait_for_the_same_have_the_same_key),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

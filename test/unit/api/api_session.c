@@ -191,6 +191,20 @@ static void test_summary_shows_everybody_at_a_glance(void **state)
     assert_int_equal(count_at(w, "sessions"), 0);
 }
 
+static void test_a_process_elsewhere_is_not_looked_for_here(void **state)
+{
+    struct world *w = *state;
+    w->who = (struct api_identity){.key_id = "k1", .role = API_WORKER, .remote = true};
+    post(w, "/api/sessions", "{'id': 's', 'pid': 1}");
+    expect(w, 400, "INVALID_REQUEST");
+    assert_string_equal(text_at(w, "message"),
+                        "'host' is required with a pid from another machine");
+    post(w, "/api/sessions", "{'id': 's', 'pid': 1, 'host': 'box'}");
+    expect(w, 201, "OK");
+    post(w, "/api/sessions", "{'id': 't'}");
+    expect(w, 201, "OK");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -202,6 +216,7 @@ int main(void)
         test_in_world(test_what_was_lost_is_resumed),
         test_in_world(test_the_end_of_a_session_releases_what_it_holds),
         test_in_world(test_summary_shows_everybody_at_a_glance),
+        test_in_world(test_a_process_elsewhere_is_not_looked_for_here),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

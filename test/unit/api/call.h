@@ -38,6 +38,7 @@ struct world {
     const char *key;         /* idempotency key of the next requests; NULL: none */
     struct api_identity who; /* of the next requests; zero: the owner of the data */
     int64_t wait_ms;         /* of the last answer */
+    uint64_t wait_key;
     bool (**hook)(void);     /* set to `fails` while a request runs; NULL: nothing is */
     bool (*fails)(void);
 };
@@ -132,6 +133,7 @@ static inline void call_raw(struct world *w, const char *method, const char *tar
     free(w->body);
     w->http = out.http;
     w->wait_ms = out.wait_ms;
+    w->wait_key = out.wait_key;
     w->body = out.body.len > 0 ? strdup(out.body.data) : NULL;
     w->json = w->body != NULL ? json_loads(w->body, JSON_REJECT_DUPLICATES, NULL) : NULL;
     if (w->body != NULL && w->json == NULL)
