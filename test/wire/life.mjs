@@ -125,3 +125,25 @@ while True:
   await h.stop();
   await until('STOPPING', () => listener.out.includes('STOPPING=1'));
 });
+
+test('a socket that systemd opened is served, and no other on TCP', async (t) => {
+  const h = new House(t);
+  await h.dibs('init');
+  h.daemon = new Running('python3', ['-c', `
+import os, socket, sys
+s = socket.socket()
+s.bind(("127.0.0.1", 0))
+s.listen()
+os.dup2(s.fileno(), 3)
+os.set_inheritable(3, True)
+os.environ.update(LISTEN_PID=str(os.getpid()), LISTEN_FDS="1")
+os.execv(sys.argv[1], sys.argv[1:])
+`, program, '--data', h.data, 'serve'], {});
+  h.started.push(h.daemon);
+  await until('it listens', () => h.daemon.out.includes('dashboard at'));
+  const urls = [...h.daemon.out.matchAll(/listening on http:\S+:(\d+)/g)];
+  assert.equal(urls.length, 1);
+  h.port = Number(urls[0][1]);
+  assert.equal((await h.get('/healthz')).status, 200);
+  assert.equal((await h.stop()).code, 0);
+});
