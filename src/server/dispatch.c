@@ -109,7 +109,6 @@ static void stream(struct server *s, struct conn *c, const struct asked *asked, 
     kept->is_kept = true;
     conn_set_data(c, kept);
     sse_request(s->sse, c, asked->r, project);
-    kept->r = NULL;
     if (conn_data(c) == kept && !sse_owns(s->sse, c)) {
         conn_set_data(c, NULL);
         mem_free(kept);
@@ -212,7 +211,7 @@ void dispatch_answered(struct conn *c, int status, size_t body_bytes)
 {
     struct server *s = conn_server(c);
     const struct asked *asked = conn_data(c);
-    if (asked == NULL || asked->r == NULL)
+    if (asked == NULL)
         return;
     int64_t us = server_us() - asked->begun_us;
     metrics_request(s->metrics, asked->op, status, us);

@@ -55,8 +55,8 @@ def element(number, path, data):
     if small:
         arrays += array(f"gzip_{number}", small)
         forms += f',\n     .gzip = {{gzip_{number}, sizeof gzip_{number}, "\\"{etag}-gz\\""}}'
-    return arrays, f'    {{.path = "{path}",\n     .content_type = "{TYPES[pathlib.Path(path).suffix]}",' \
-                   f"\n     {forms}}},\n"
+    kind = TYPES[pathlib.Path(path).suffix]
+    return arrays, f'    {{.path = "{path}",\n     .content_type = "{kind}",\n     {forms}}},\n'
 
 
 def read(folder):

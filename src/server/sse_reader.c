@@ -49,7 +49,7 @@ dibs_status reader_ask(const struct http_request *r, const char *project, dibs_a
     if (s != DIBS_OK)
         return s;
     if (project != NULL && ask.filter.project != NULL && !str_eq(project, ask.filter.project))
-        return error_set(err, DIBS_FORBIDDEN, "the API key is limited to project '%s'", project);
+        return error_set(err, DIBS_FORBIDDEN, "this key is for project '%s' only", project);
     if (project != NULL)
         ask.filter.project = project;
     *out = ask;

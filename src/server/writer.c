@@ -16,6 +16,7 @@
 #include <assert.h>
 
 #include "base/log.h"
+#include "core/follow.h"
 #include "core/serve.h"
 #include "duty.h"
 #include "waiting.h"
@@ -38,6 +39,7 @@ struct writer {
     dibs_arena *a;
     struct waiting waiting;
     struct duty duty;
+    int64_t others; /* grows when somebody else has committed */
 };
 
 /* What a turn begins with. */
@@ -188,6 +190,14 @@ static void run_batch(struct writer *w, struct turn *t)
 
 /* ---- the thread ------------------------------------------------------------------------------ */
 
+/* others_wrote: the counter of this connection does not move for its own commits. */
+static bool others_wrote(struct writer *w)
+{
+    int64_t before = w->others;
+    w->others = dibs__change_counter(w->d);
+    return w->others != before;
+}
+
 static void turn(struct writer *w, struct turn *t)
 {
     if (t->reload)
@@ -196,7 +206,7 @@ static void turn(struct writer *w, struct turn *t)
     w->waiting.all_give_up = t->draining;
     if (t->left)
         w->waiting.next_ms = 0; /* all are gone through, to find who has left */
-    if (t->nudged) {
+    if (t->nudged && others_wrote(w)) {
         w->waiting.look = true;
         duty_look_again(&w->duty);
     }

@@ -3,7 +3,7 @@
 // retry, comments; a frame without data only moves lastId.
 import http from 'node:http';
 
-import { until } from './daemon.mjs';
+const DEADLINE_MS = 30_000;
 
 export class Stream {
   /** `h`: the House; more: query, id (Last-Event-ID), headers, paused (reads nothing). */
@@ -14,6 +14,7 @@ export class Stream {
     this.isOpen = false;
     this.isOver = false;
     this.text = '';
+    this.waiting = [];
     const headers = { Accept: 'text/event-stream', ...more.headers };
     if (more.id !== undefined) headers['Last-Event-ID'] = String(more.id);
     const path = `/api/events${more.query ? `?${more.query}` : ''}`;
@@ -22,6 +23,7 @@ export class Stream {
       const end = () => {
         this.isOver = true;
         done();
+        this.look();
       };
       this.request = http.get(where, (response) => {
         this.response = response;
@@ -30,6 +32,7 @@ export class Stream {
         else response.setEncoding('utf8').on('data', (text) => this.take(text));
         response.on('error', end).on('close', end).on('end', end);
         this.isOpen = true;
+        this.look();
       }).on('error', end).on('close', end);
     });
   }
@@ -38,6 +41,26 @@ export class Stream {
     const frames = (this.text + text).split('\n\n');
     this.text = frames.pop();
     for (const frame of frames) this.frame(frame);
+    this.look();
+  }
+
+  /** Resolves when the condition holds, which is asked whenever something has come, or when the
+   * stream is over. */
+  when(what, condition) {
+    return new Promise((done, failed) => {
+      const late = setTimeout(() => failed(new Error(`waited in vain: ${what}`)), DEADLINE_MS);
+      this.waiting.push(() => {
+        if (!this.isOver && !condition()) return false;
+        clearTimeout(late);
+        done(this);
+        return true;
+      });
+      this.look();
+    });
+  }
+
+  look() {
+    this.waiting = this.waiting.filter((asks) => !asks());
   }
 
   frame(text) {
@@ -61,9 +84,8 @@ export class Stream {
     return events.map(({ id }) => Number(id));
   }
 
-  async reaches(id) {
-    await until(`the stream reaches ${id}`, () => Number(this.lastId) >= id || this.isOver);
-    return this;
+  reaches(id) {
+    return this.when(`the stream reaches ${id}`, () => Number(this.lastId) >= id);
   }
 
   close() {
@@ -75,7 +97,6 @@ export class Stream {
 export async function stream(t, h, more) {
   const s = new Stream(h, more);
   t.after(() => s.close());
-  const begins = () => s.isOpen && (s.comments.length > 0 || s.status !== 200 || more?.paused);
-  await until('the stream begins', () => begins() || s.isOver);
-  return s;
+  return await s.when('the stream begins',
+    () => s.isOpen && (s.comments.length > 0 || s.status !== 200 || more?.paused));
 }
