@@ -13,4 +13,5 @@ import sys
 root = pathlib.Path(sys.argv[1])
 suffix = sys.argv[3] if len(sys.argv) > 3 else ".c"
 for path in sorted((root / sys.argv[2]).rglob("*" + suffix)):
-    print(path.relative_to(root).as_posix())
+    if path.is_file():
+        print(path.relative_to(root).as_posix())

@@ -38,7 +38,8 @@ SKIP = re.compile(r"# skip", re.IGNORECASE)
 def file_set():
     """A fingerprint of all that is found by folder: names, and what tests say of themselves."""
     found = []
-    for folder in ("src", "bench", "examples", "migrations", "test", "docs", "completions"):
+    for folder in ("src", "bench", "examples", "migrations", "test", "docs", "completions",
+                   "web"):
         found += sorted(str(p.relative_to(ROOT)) for p in (ROOT / folder).rglob("*")
                         if p.is_file() and p.suffix != ".pyc")
     listed = subprocess.run([sys.executable, "-B", "test/list_tests.py", "test"], cwd=ROOT,
