@@ -7,13 +7,13 @@
 _dibs_valued="--agent-id --agent-type --assignee --auto-cleanup --checkpoint --claim-timeout
     --cleanup-interval --count --cursor --data --dedupe-key --default-ttl --depends-on
     --description --error --event-retention --expiring-threshold --extend --heartbeat-interval
-    --host --id --idempotency-key --limit --lock-ttl --max-attempts --max-attempts-remaining
-    --max-ttl --message --metadata --min-ttl --order --orphan-threshold --param --params
-    --percent --phase --pid --priority --project --reason --resource --result --run-after
-    --session --since --sort --stale-threshold --status --tag --task --title --token --ttl
-    --type --types --version --wait --warning-threshold"
+    --host --id --idempotency-key --interval --limit --listen --lock-ttl --max-attempts
+    --max-attempts-remaining --max-connections --max-ttl --message --metadata --min-ttl --order --orphan-threshold --param --params
+    --percent --phase --pid --priority --project --rate --reason --resource --result --role
+    --run-after --session --since --sort --stale-threshold --status --tag --task --title --token --ttl
+    --type --types --url --version --wait --warning-threshold"
 
-_dibs_every="--data --session --project --json --quiet --no-color --help --default-ttl --min-ttl
+_dibs_every="--data --url --session --project --json --quiet --no-color --help --default-ttl --min-ttl
     --max-ttl --heartbeat-interval --cleanup-interval --lock-ttl --orphan-threshold
     --warning-threshold --expiring-threshold --stale-threshold --event-retention --auto-cleanup
     -q -h"
@@ -100,6 +100,13 @@ _dibs_options()
     "lock list")
         echo "--resource --session"
         ;;
+    "key add")
+        echo "--role --rate"
+        ;;
+    "key list")
+        echo "--all -a"
+        ;;
+    "key revoke") ;;
     "in-flight")
         echo "--session --include-expired --limit -n"
         ;;
@@ -111,6 +118,15 @@ _dibs_options()
     "events")
         echo "--follow --since --types --task --summary --limit -f -n"
         ;;
+    "watch")
+        echo "--since --types --task --summary"
+        ;;
+    "top")
+        echo "--once --interval"
+        ;;
+    "serve")
+        echo "--listen --host --max-connections --log-requests --init -l"
+        ;;
     "help") ;;
     "version") ;;
     esac
@@ -121,9 +137,10 @@ _dibs_words()
     case "$1" in
     "")
         echo "init config doctor backup task claim heartbeat progress done fail release block
-            unblock cancel reopen session lock in-flight stats scores cleanup events help
-            version"
+            unblock cancel reopen session lock key in-flight stats scores cleanup events watch
+            top serve help version"
         ;;
+    key) echo "add list revoke" ;;
     lock) echo "take heartbeat release list" ;;
     session) echo "register list show heartbeat resume end summary" ;;
     task) echo "add list show edit import" ;;
@@ -160,6 +177,7 @@ _dibs_ids()
         dibs session list --quiet 2>/dev/null
         ;;
     "lock release" | "lock heartbeat") dibs lock list --quiet 2>/dev/null ;;
+    "key revoke") dibs key list --quiet 2>/dev/null ;;
     esac
 }
 
@@ -177,6 +195,7 @@ _dibs_value()
         mapfile -t COMPREPLY < <(compgen -W "critical high medium low" -- "$current")
         ;;
     --sort) mapfile -t COMPREPLY < <(compgen -W "priority created_at random" -- "$current") ;;
+    --role) mapfile -t COMPREPLY < <(compgen -W "read worker admin" -- "$current") ;;
     --order) mapfile -t COMPREPLY < <(compgen -W "asc desc" -- "$current") ;;
     --session)
         ids=$(dibs session list --quiet 2>/dev/null)

@@ -43,11 +43,15 @@ complete -c dibs -n __dibs_none -a cancel -d 'cancel a task'
 complete -c dibs -n __dibs_none -a reopen -d 'start a finished task again'
 complete -c dibs -n __dibs_none -a session -d 'register, list, show, end, ...'
 complete -c dibs -n __dibs_none -a lock -d 'hold a lock while a command runs'
+complete -c dibs -n __dibs_none -a key -d 'add, list, revoke'
 complete -c dibs -n __dibs_none -a in-flight -d 'all claimed tasks and who holds them'
 complete -c dibs -n __dibs_none -a stats -d 'claims in numbers'
 complete -c dibs -n __dibs_none -a scores -d 'what the journal says of each agent'
 complete -c dibs -n __dibs_none -a cleanup -d 'free what expired or was orphaned, now'
 complete -c dibs -n __dibs_none -a events -d 'what happened, from the journal'
+complete -c dibs -n __dibs_none -a watch -d 'what happens, as it happens'
+complete -c dibs -n __dibs_none -a top -d 'sessions and claims, live'
+complete -c dibs -n __dibs_none -a serve -d 'the daemon: HTTP API, events, metrics'
 complete -c dibs -n __dibs_none -a help -d 'explain a command'
 complete -c dibs -n __dibs_none -a version -d 'print the version'
 complete -c dibs -n '__dibs_group task' -a add -d 'add a task'
@@ -66,9 +70,13 @@ complete -c dibs -n '__dibs_group lock' -a take -d 'take a lock and keep it'
 complete -c dibs -n '__dibs_group lock' -a heartbeat -d 'renew a lock'
 complete -c dibs -n '__dibs_group lock' -a release -d 'release a lock'
 complete -c dibs -n '__dibs_group lock' -a list -d 'list locks'
+complete -c dibs -n '__dibs_group key' -a add -d 'make an API key and print it, once'
+complete -c dibs -n '__dibs_group key' -a list -d 'list API keys, without their secrets'
+complete -c dibs -n '__dibs_group key' -a revoke -d 'revoke an API key, for good'
 
 # options of every command
 complete -c dibs -l data -r -a '(__fish_complete_directories)' -d 'the data folder (else DIBS_DATA, else .dibs here or above)'
+complete -c dibs -l url -x -d 'a daemon elsewhere (else DIBS_URL); its key: DIBS_API_KEY'
 complete -c dibs -l session -x -a '(dibs session list --quiet 2>/dev/null)' -d 'who asks (else DIBS_SESSION, else one that ends with the terminal)'
 complete -c dibs -l project -x -d 'the project (else DIBS_PROJECT)'
 complete -c dibs -l json -d 'print the answer as JSON, also when it is a refusal'
@@ -260,6 +268,16 @@ complete -c dibs -n '__dibs_at lock release' -a '(dibs lock list --quiet 2>/dev/
 complete -c dibs -n '__dibs_at lock list' -l resource -x -d 'only this one'
 complete -c dibs -n '__dibs_at lock list' -l session -x -a '(dibs session list --quiet 2>/dev/null)' -d 'only held by this session'
 
+# dibs key add
+complete -c dibs -n '__dibs_at key add' -l role -x -a 'read worker admin' -d 'read, worker or admin'
+complete -c dibs -n '__dibs_at key add' -l rate -x -d 'requests per minute; 0: no limit, 100 if not given'
+
+# dibs key list
+complete -c dibs -n '__dibs_at key list' -s a -l all -d 'also those that were revoked'
+
+# dibs key revoke
+complete -c dibs -n '__dibs_at key revoke' -a '(dibs key list --quiet 2>/dev/null)'
+
 # dibs in-flight
 complete -c dibs -n '__dibs_at in-flight' -l session -x -a '(dibs session list --quiet 2>/dev/null)' -d 'only held by this session'
 complete -c dibs -n '__dibs_at in-flight' -l include-expired -d 'also claims whose deadline is past and that no sweep has ended yet'
@@ -278,3 +296,20 @@ complete -c dibs -n '__dibs_at events' -l types -x -d 'only of these types'
 complete -c dibs -n '__dibs_at events' -l task -x -a '(dibs task list --quiet 2>/dev/null)' -d 'only of this task'
 complete -c dibs -n '__dibs_at events' -l summary -d 'without the single claims of a sweep'
 complete -c dibs -n '__dibs_at events' -s n -l limit -x -d 'at most so many; 50 if not given'
+
+# dibs watch
+complete -c dibs -n '__dibs_at watch' -l since -x -d 'begin behind this number instead of now'
+complete -c dibs -n '__dibs_at watch' -l types -x -d 'only of these types'
+complete -c dibs -n '__dibs_at watch' -l task -x -a '(dibs task list --quiet 2>/dev/null)' -d 'only of this task'
+complete -c dibs -n '__dibs_at watch' -l summary -d 'without the single claims of a sweep'
+
+# dibs top
+complete -c dibs -n '__dibs_at top' -l once -d 'one picture, then end'
+complete -c dibs -n '__dibs_at top' -l interval -x -d 'between two pictures; 1s, or 2s with a URL'
+
+# dibs serve
+complete -c dibs -n '__dibs_at serve' -s l -l listen -x -d 'where: PORT, ADDR:PORT, [ADDR]:PORT or unix:PATH'
+complete -c dibs -n '__dibs_at serve' -l host -x -d 'a name by which others reach it'
+complete -c dibs -n '__dibs_at serve' -l max-connections -x -d 'at most so many at once'
+complete -c dibs -n '__dibs_at serve' -l log-requests -d 'one line of JSON for each request'
+complete -c dibs -n '__dibs_at serve' -l init -d 'make the data folder if there is none'

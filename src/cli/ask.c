@@ -103,6 +103,7 @@ static const struct {
     {DIBS_VERSION_CONFLICT, "dibs task show %s, then edit it again"},
     {DIBS_SESSION_NOT_FOUND, "dibs session register, dibs session list"},
     {DIBS_TASK_NOT_FOUND, "dibs task list --all"},
+    {DIBS_UNAUTHORIZED, "export DIBS_API_KEY=the key"},
     {DIBS_STORE_CORRUPT, "dibs doctor"},
     {DIBS_STORE_UNAVAILABLE, "dibs doctor"},
 };

@@ -22,13 +22,12 @@ static const struct column in_flight_columns[] = {
     {"DONE", true, false},
 };
 
-static void print_in_flight(struct cli *cli, const json_t *list)
+void in_flight_print(struct cli *cli, dibs_arena *a, const json_t *list, size_t rows)
 {
-    dibs_arena *a = cli->arena;
     struct table t;
 
     table_init(&t, a, in_flight_columns, COUNT_OF(in_flight_columns));
-    for (size_t i = 0; i < json_array_size(list); i++) {
+    for (size_t i = 0; i < json_array_size(list) && i < rows; i++) {
         const json_t *item = json_array_get(list, i), *claim = json_object_get(item, "claim");
         const json_t *percent = json_object_get(json_object_get(claim, "progress"), "percent");
         const char *health = get_text(claim, "healthStatus");
@@ -62,7 +61,7 @@ static int in_flight(struct cli *cli)
     else if (json_array_size(list) == 0)
         puts("nothing is claimed");
     else
-        print_in_flight(cli, list);
+        in_flight_print(cli, cli->arena, list, SIZE_MAX);
     if (total > (int64_t)json_array_size(list))
         cli_hint(cli, "%" PRId64 " in all; see more with --limit", total);
     return 0;

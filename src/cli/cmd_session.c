@@ -39,6 +39,7 @@ static int session_register(struct cli *cli)
         must_set(body, "id", must_json(json_string(id)));
     if (cli->project != NULL)
         must_set(body, "project", must_json(json_string(cli->project)));
+    cli_set_process(cli, body, 0);
     session = cli_ask(
         cli, &(struct client_request){.method = "POST", .path = "/api/sessions", .body = body});
     json_decref(body);
@@ -71,13 +72,12 @@ static const char *agent_of(const json_t *session)
     return id != NULL ? id : get_text(session, "agentType");
 }
 
-static void print_sessions(struct cli *cli, const json_t *sessions)
+void sessions_print(struct cli *cli, dibs_arena *a, const json_t *sessions, size_t rows)
 {
-    dibs_arena *a = cli->arena;
     struct table t;
 
     table_init(&t, a, session_columns, COUNT_OF(session_columns));
-    for (size_t i = 0; i < json_array_size(sessions); i++) {
+    for (size_t i = 0; i < json_array_size(sessions) && i < rows; i++) {
         const json_t *s = json_array_get(sessions, i);
         const char *status = get_text(s, "status");
         const json_t *task = json_object_get(s, "claimInfo");
@@ -112,7 +112,7 @@ static int session_list(struct cli *cli)
     else if (json_array_size(sessions) == 0)
         puts("no sessions");
     else
-        print_sessions(cli, sessions);
+        sessions_print(cli, cli->arena, sessions, SIZE_MAX);
     if (get_text(answer, "nextCursor") != NULL)
         cli_hint(cli, "there are more: repeat with --cursor %s", get_text(answer, "nextCursor"));
     return 0;
@@ -160,7 +160,7 @@ static int session_summary(struct cli *cli)
            get_int(metrics, "inFlight"), get_int(metrics, "tasksCompletedToday"));
     if (json_array_size(sessions) > 0) {
         putchar('\n');
-        print_sessions(cli, sessions);
+        sessions_print(cli, cli->arena, sessions, SIZE_MAX);
     }
     print_completions(cli, json_object_get(answer, "recentCompletions"));
     return 0;

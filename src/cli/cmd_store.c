@@ -2,7 +2,7 @@
 /*
  * cmd_store.c: dibs init, config, doctor, backup: the care of the data itself.
  *
- * These need the store in this process, not the API. Their answers have the same form as the API's:
+ * These need the store in this process, not the API, also while a daemon runs. Their answers have the same form as the API's:
  * with --json, an object with "success".
  */
 #include <errno.h>
@@ -29,6 +29,10 @@ static const char *init_dir(struct cli *cli)
     const char *dir = args_text(&cli->args, "data"), *from_env = getenv("DIBS_DATA");
     const char *word = cli->args.word_count > 0 ? cli->args.words[0] : NULL;
 
+    if (args_has(&cli->args, "url")) {
+        cli->exit = cli_usage(cli, "a store is made where its data shall be, not by --url");
+        return NULL;
+    }
     if (word != NULL && dir != NULL) {
         cli->exit = cli_usage(cli, "either --data '%s' or '%s', not both", dir, word);
         return NULL;
@@ -54,42 +58,50 @@ static void keep_out_of_git(struct cli *cli, const char *dir)
     close(fd);
 }
 
-/* open_or_make: opens the store in dir, or makes it; *made tells which. */
-static dibs_status open_or_make(struct cli *cli, const char *dir, bool *made,
-                                struct dibs_error *err)
+bool store_make(struct cli *cli, const char *dir, bool *made)
 {
     struct dibs_options options = {.data_dir = dir};
+    struct dibs_error err = {0};
     dibs *store = NULL;
-    dibs_status status = dibs_open(&options, &store, err);
+    dibs_status status = dibs_open(&options, &store, &err);
 
     if (status == DIBS_STORE_NOT_FOUND) {
-        const char *word = cli->args.word_count > 0 ? cli->args.words[0] : NULL;
-        if (word != NULL && mkdir(word, 0777) != 0 && errno != EEXIST)
-            return error_set(err, DIBS_STORE_UNAVAILABLE, "cannot make the folder '%s': %s", word,
-                             strerror(errno));
         options.create = true;
-        status = dibs_open(&options, &store, err);
+        status = dibs_open(&options, &store, &err);
         *made = status == DIBS_OK;
     }
     dibs_close(store);
-    return status;
+    if (*made)
+        keep_out_of_git(cli, dir);
+    if (status != DIBS_OK)
+        cli->exit = cli_error(cli, &err);
+    return status == DIBS_OK;
+}
+
+/* make_parent: the folder that `init DIR` names, if it is not there. */
+static bool make_parent(struct cli *cli)
+{
+    const char *word = cli->args.word_count > 0 ? cli->args.words[0] : NULL;
+    struct dibs_error err = {0};
+
+    if (word == NULL || mkdir(word, 0777) == 0 || errno == EEXIST)
+        return true;
+    error_set(&err, DIBS_STORE_UNAVAILABLE, "cannot make the folder '%s': %s", word,
+              strerror(errno));
+    cli->exit = cli_error(cli, &err);
+    return false;
 }
 
 static int init(struct cli *cli)
 {
     const char *dir = init_dir(cli);
     char full[PATH_MAX] = "";
-    struct dibs_error err = {0};
     struct buf b;
     struct jw w;
     bool made = false;
 
-    if (dir == NULL)
+    if (dir == NULL || !make_parent(cli) || !store_make(cli, dir, &made))
         return cli->exit;
-    if (open_or_make(cli, dir, &made, &err) != DIBS_OK)
-        return cli_error(cli, &err);
-    if (made)
-        keep_out_of_git(cli, dir);
     if (realpath(dir, full) == NULL)
         str_fit(full, sizeof full, dir);
     if (!cli->json) {
@@ -157,7 +169,7 @@ static int config(struct cli *cli)
     struct dibs_error err = {0};
     struct table t;
 
-    if (!cli_open(cli))
+    if (!cli_open_store(cli))
         return cli->exit;
     if (dibs_settings_list(client_store(cli->client), cli->arena, &list, &err) != DIBS_OK)
         return cli_error(cli, &err);
@@ -260,7 +272,9 @@ static int doctor(struct cli *cli)
 {
     struct dibs_diagnosis d = {0};
     struct dibs_error err = {0};
-    struct client_options options = {.data_dir = args_text(&cli->args, "data")};
+    struct client_options options = {.data_dir = args_text(&cli->args, "data"),
+                                     .url = args_text(&cli->args, "url"),
+                                     .needs_store = true};
     struct dibs_finding cannot_open = {.level = DIBS_BAD, .subject = "store"};
     dibs_status status = client_open(&options, &cli->client, &err);
 
@@ -285,7 +299,7 @@ static int backup(struct cli *cli)
     struct buf b;
     struct jw w;
 
-    if (!cli_open(cli))
+    if (!cli_open_store(cli))
         return cli->exit;
     if (dibs_backup(client_store(cli->client), path, &err) != DIBS_OK)
         return cli_error(cli, &err);

@@ -85,6 +85,18 @@ const char *cli_session(struct cli *cli)
     return id;
 }
 
+void cli_set_process(const struct cli *cli, json_t *body, int64_t pid)
+{
+    char host[WORD_BYTES_MAX + 1] = "";
+
+    if (pid > 0)
+        must_set(body, "pid", must_json(json_integer(pid)));
+    if (client_url(cli->client) == NULL || json_object_get(body, "host") != NULL)
+        return;
+    if (gethostname(host, sizeof host - 1) == 0 && host[0] != '\0')
+        must_set(body, "host", must_json(json_string(host)));
+}
+
 /* register_it: registers the session; false when it is refused, the answer says why. */
 static bool register_it(struct cli *cli)
 {
@@ -98,8 +110,7 @@ static bool register_it(struct cli *cli)
     must_set(body, "agentType", json_string(type != NULL ? type : "cli"));
     if (cli->project != NULL)
         must_set(body, "project", json_string(cli->project));
-    if (pid > 0)
-        must_set(body, "pid", json_integer(pid));
+    cli_set_process(cli, body, pid);
     asked = cli_call(
         cli, &(struct client_request){.method = "POST", .path = "/api/sessions", .body = body});
     json_decref(body);

@@ -62,7 +62,7 @@ static bool own_session(struct hold *h)
     body = must_json(json_object());
     must_set(body, "id", must_json(json_string(cli->session)));
     must_set(body, "agentType", must_json(json_string("cli")));
-    must_set(body, "pid", must_json(json_integer(getpid())));
+    cli_set_process(cli, body, getpid());
     if (cli->project != NULL)
         must_set(body, "project", must_json(json_string(cli->project)));
     asked = cli_call(

@@ -31,6 +31,8 @@ void out_escape(struct buf *b, const char *text);
 /* The same in the arena; NULL in, NULL out. */
 const char *out_safe(dibs_arena *a, const char *text);
 size_t out_width(const char *text); /* columns that escaped text takes on a terminal */
+/* As much of escaped text as fits into so many columns, at least 1, with an ellipsis at its end. */
+const char *out_cut(dibs_arena *a, const char *text, size_t columns);
 /* Prints to standard output in a colour, if there are colours. */
 void out_colour(const struct output *out, enum colour colour, const char *text);
 /* Appends JSON text with those characters escaped that JSON lets pass but a terminal may obey. */

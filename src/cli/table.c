@@ -34,12 +34,13 @@ void table_int(struct table *t, int64_t value)
     table_cell(t, PLAIN, must_printf(t->arena, "%" PRId64, value));
 }
 
-/* cut: as much of the text as fits into `columns`, with an ellipsis at its end. */
-static const char *cut(dibs_arena *a, const char *text, size_t columns)
+const char *out_cut(dibs_arena *a, const char *text, size_t columns)
 {
     size_t bytes = strlen(text);
     char *copy = must_copy(a, text, bytes);
 
+    if (out_width(text) <= columns)
+        return text;
     while (bytes > 0 && out_width(copy) > columns - 1) {
         do
             bytes--;
@@ -69,8 +70,7 @@ static void shrink(const struct table *t, size_t *widths, size_t terminal)
         return;
     widths[flexible] = room;
     for (size_t i = flexible; i < t->cell_count; i += t->column_count)
-        if (out_width(t->cells[i].text) > room)
-            t->cells[i].text = cut(t->arena, t->cells[i].text, room);
+        t->cells[i].text = out_cut(t->arena, t->cells[i].text, room);
 }
 
 static void print_cell(const struct output *out, const struct column *column,

@@ -26,15 +26,19 @@ test('every command that succeeds answers with one JSON object', async (t) => {
     ['in-flight'], ['done', '1'], ['fail', '2'], ['claim', '3'], ['release', '3'], ['block', '3'],
     ['unblock', '3'], ['cancel', '3'], ['reopen', '3'], ['lock', 'take', 'x'], ['lock', 'list'],
     ['lock', 'heartbeat', 'x'], ['lock', 'release', 'x'], ['stats'], ['scores'], ['cleanup'],
-    ['cleanup', '--type', 'orphaned'], ['events'], ['session', 'end'], ['help'], ['version']];
+    ['cleanup', '--type', 'orphaned'], ['events'], ['top'], ['key', 'add', 'k', '--role', 'read'],
+    ['key', 'list'], ['session', 'end'], ['help'], ['version']];
   for (const args of asked) {
     const { code, json } = await answer(p, args);
     assert.equal(code, 0, args.join(' '));
     assert.equal(json.success, true, args.join(' '));
   }
+  const [{ id }] = (await answer(p, ['key', 'list'])).json.keys;
+  assert.equal((await answer(p, ['key', 'revoke', id])).json.success, true);
   const { out } = await p.dibs('help', '--commands');
   const names = out.trimEnd().split('\n').map((line) => line.split('\t')[0]);
   const covered = asked.flatMap((args) => [args[0], args.slice(0, 2).join(' ')]);
+  covered.push('key revoke', 'watch', 'serve'); // the latter two go on: see watch.mjs, daemon.mjs
   for (const name of names) {
     assert.ok(name === '(every)' || covered.includes(name), `'${name}' is not tried here`);
   }

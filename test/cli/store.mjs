@@ -109,7 +109,7 @@ test('the doctor finds a healthy store fine', async (t) => {
 });
 
 test('the doctor says what is wrong with a damaged store, and what to do', async (t) => {
-  const p = await place(t);
+  const p = await place(t, { daemon: false });
   await p.dibs('task', 'add', 'a');
   damage(p);
   const before = readFileSync(join(p.dir, '.dibs/dibs.db'));
@@ -125,7 +125,7 @@ test('the doctor says what is wrong with a damaged store, and what to do', async
 });
 
 test('the doctor says once what to do about a store of a newer program', async (t) => {
-  const p = await place(t);
+  const p = await place(t, { daemon: false });
   const sql = "INSERT INTO schema_migration VALUES (9999, 'from_the_future', 1, 0)";
   assert.equal((await p.spawn('sqlite3', ['.dibs/dibs.db', sql]).ended).code, 0);
   const { code, out } = await p.dibs('doctor');
@@ -157,7 +157,7 @@ test('a backup is a store of its own, and nothing is overwritten', async (t) => 
 });
 
 test('a backup is restored as the help says, and not beside the log of another file', async (t) => {
-  const p = await place(t);
+  const p = await place(t, { daemon: false });
   await p.dibs('task', 'add', 'saved');
   await p.dibs('backup', 'copy.db');
   await p.dibs('task', 'add', 'lost');

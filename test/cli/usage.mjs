@@ -172,7 +172,7 @@ test('the bash completion has every command and option, and no other', async (t)
     for c in ${[...all.keys()].map((c) => `"${c}"`).join(' ')}; do
       echo "$c:" $(_dibs_options "$c")
     done; echo "words:" $(_dibs_words "")
-    for g in task session lock; do echo "$g=" $(_dibs_words $g); done`;
+    for g in task session lock key; do echo "$g=" $(_dibs_words $g); done`;
   const { out, err } = await p.spawn('bash', ['-c', ask]).ended;
   assert.equal(err, '');
   const lines = out.trimEnd().split('\n');
@@ -184,7 +184,7 @@ test('the bash completion has every command and option, and no other', async (t)
     assert.deepEqual(sorted(line(`${name}:`)), sorted(options), name);
   }
   assert.deepEqual(sorted(line('words:')), sorted([...all.keys()].map((c) => c.split(' ')[0])));
-  for (const group of ['task', 'session', 'lock']) {
+  for (const group of ['task', 'session', 'lock', 'key']) {
     const words = [...all.keys()].filter((c) => c.startsWith(`${group} `));
     assert.deepEqual(sorted(line(`${group}=`)), sorted(words.map((c) => c.split(' ')[1])));
   }
