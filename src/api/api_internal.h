@@ -21,10 +21,10 @@ struct api_ctx {
     struct dibs_error *err;
     struct buf *out;
     struct jw w;
-    int http;        /* of a success: 200 unless the function says otherwise */
-    bool in_once;    /* runs under an idempotency key, so a transaction is open already */
-    int batches;     /* so many did api_begin open */
-    int64_t wait_ms; /* of a refusal: the caller would have waited so long for a better answer */
+    int http;          /* of a success: 200 unless the function says otherwise */
+    bool in_once;      /* runs under an idempotency key, so a transaction is open already */
+    int batches;       /* so many did api_begin open */
+    int64_t wait_ms;   /* of a refusal: the caller would have waited so long for a better answer */
     uint64_t wait_key; /* with wait_ms: see api_response */
     const struct api_identity *who;
     /* more members for a refusal, written behind the message; NULL: none */

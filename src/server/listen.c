@@ -12,15 +12,18 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "base/log.h"
 #include "base/str.h"
 #include "listen_private.h"
 #include "server.h"
 
 #define BACKLOG 1024
+#define UNIX_PATH_BYTES sizeof(((struct sockaddr_un *)0)->sun_path)
 #define FIRST_PASSED_FD 3 /* SD_LISTEN_FDS_START of systemd's protocol */
 
 struct listener {
@@ -33,8 +36,8 @@ struct listener {
     struct listeners *all;
     enum conn_kind kind;
     bool loopback, is_open;
-    char url[160], host[64];
-    char path[108]; /* of a unix socket that we made; "" otherwise */
+    char url[160], dashboard[176], host[64];
+    char path[UNIX_PATH_BYTES]; /* of a unix socket that we made; "" otherwise */
 };
 
 struct listeners {
@@ -77,14 +80,20 @@ static struct listener *add(struct listeners *all, enum conn_kind kind, struct d
     return l;
 }
 
+/* name_tcp: how to reach it; an address that means all of them is reached at loopback, too. */
 static void name_tcp(struct listener *l)
 {
     struct sockaddr_storage at = {0};
     int bytes = sizeof at, port = 0;
     uv_tcp_getsockname(&l->h.tcp, (struct sockaddr *)&at, &bytes);
     address_host(&at, l->host, sizeof l->host, &port);
-    snprintf(l->url, sizeof l->url, at.ss_family == AF_INET6 ? "http://[%s]:%d" : "http://%s:%d",
-             l->host, port);
+    bool v6 = at.ss_family == AF_INET6;
+    snprintf(l->url, sizeof l->url, v6 ? "http://[%s]:%d" : "http://%s:%d", l->host, port);
+    if (str_eq(l->host, "0.0.0.0") || str_eq(l->host, "::"))
+        snprintf(l->dashboard, sizeof l->dashboard, "http://%s:%d/", v6 ? "[::1]" : "127.0.0.1",
+                 port);
+    else
+        snprintf(l->dashboard, sizeof l->dashboard, "%s/", l->url);
 }
 
 static dibs_status open_tcp(struct listeners *all, const struct address *a, const char *text,
@@ -254,11 +263,37 @@ static dibs_status open_loopback(struct listeners *all, struct dibs_error *err)
     return s;
 }
 
+/* is_open_at: whether one of the sockets is the file at `path`, however it was written. */
+static bool is_open_at(const struct listeners *all, const char *path)
+{
+    struct stat wanted, at;
+    if (stat(path, &wanted) != 0)
+        return false;
+    for (size_t i = 0; i < all->count; i++)
+        if (all->each[i].path[0] != '\0' && stat(all->each[i].path, &at) == 0 &&
+            at.st_dev == wanted.st_dev && at.st_ino == wanted.st_ino)
+            return true;
+    return false;
+}
+
+/* open_own: the socket in the data folder. Commands do without it when its path is too long. */
+static dibs_status open_own(struct listeners *all, struct dibs_error *err)
+{
+    char path[PATH_MAX] = "";
+    snprintf(path, sizeof path, "%.4000s/" SOCKET_NAME, all->o.data_dir);
+    if (is_open_at(all, path))
+        return DIBS_OK;
+    if (strlen(path) < UNIX_PATH_BYTES)
+        return open_unix(all, path, err);
+    log_line(LOG_WARN, "no unix socket: '%s' is too long for one; commands use the data file",
+             path);
+    return DIBS_OK;
+}
+
 static dibs_status open_all(struct listeners *all, struct dibs_error *err)
 {
     bool has_loopback = false, has_unix = false;
     int passed = passed_count();
-    char path[4096] = "";
     dibs_status s = check(&all->o, &has_loopback, err);
     for (int i = 0; s == DIBS_OK && i < passed; i++)
         s = open_passed(all, FIRST_PASSED_FD + i, err);
@@ -268,8 +303,7 @@ static dibs_status open_all(struct listeners *all, struct dibs_error *err)
         s = open_asked(all, err);
     if (s == DIBS_OK && passed == 0 && !has_loopback)
         s = open_loopback(all, err);
-    snprintf(path, sizeof path, "%s/" SOCKET_NAME, all->o.data_dir);
-    return s == DIBS_OK && !has_unix ? open_unix(all, path, err) : s;
+    return s == DIBS_OK && !has_unix ? open_own(all, err) : s;
 }
 
 dibs_status listeners_open(const struct listeners_options *in, struct listeners **out,
@@ -303,6 +337,12 @@ const char *listeners_host(const struct listeners *l, size_t index)
 {
     const struct listener *at = nth(l, index, true);
     return at != NULL ? at->host : NULL;
+}
+
+const char *listeners_dashboard(const struct listeners *l)
+{
+    const struct listener *at = nth(l, 0, true);
+    return at != NULL ? at->dashboard : NULL;
 }
 
 void listeners_close(struct listeners *l)

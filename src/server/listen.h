@@ -34,6 +34,7 @@ dibs_status listeners_open(const struct listeners_options *in, struct listeners 
 const char *listeners_url(const struct listeners *l, size_t index);
 /* Host part of each TCP address, for the list of allowed hosts; NULL: no more. */
 const char *listeners_host(const struct listeners *l, size_t index);
+const char *listeners_dashboard(const struct listeners *l); /* where a browser goes; NULL: none */
 void listeners_close(struct listeners *l); /* no more connections; removes the unix socket */
 void listeners_free(struct listeners *l);  /* after the loop has run out; NULL is fine */
 

@@ -327,11 +327,8 @@ static void announce(const struct server *s)
 {
     for (size_t i = 0; !s->o.quiet && listeners_url(s->listeners, i) != NULL; i++)
         printf("dibs: listening on %s\n", listeners_url(s->listeners, i));
-    for (size_t i = 0; !s->o.quiet && listeners_url(s->listeners, i) != NULL; i++)
-        if (str_starts(listeners_url(s->listeners, i), "http:")) {
-            printf("dibs: dashboard at %s/\n", listeners_url(s->listeners, i));
-            break;
-        }
+    if (!s->o.quiet && listeners_dashboard(s->listeners) != NULL)
+        printf("dibs: dashboard at %s\n", listeners_dashboard(s->listeners));
     fflush(stdout);
     notify_systemd("READY=1");
 }
