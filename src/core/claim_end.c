@@ -112,6 +112,17 @@ void dibs__claim_lapse(struct tx *tx, struct claim_row *c, const char *event_typ
         tell_failed(tx, &task, c, "attempts_exhausted");
 }
 
+bool dibs__lapse_if_past(struct tx *tx, struct task_row *task)
+{
+    struct claim_row held = {0};
+    bool is_held = task->status == DIBS_TASK_IN_PROGRESS || task->status == DIBS_TASK_REVIEWING;
+    if (!is_held || !dibs__claim_load(tx, task->last_token, &held) || held.ended_at ||
+        !dibs__claim_is_past(tx, &held))
+        return false;
+    dibs__claim_lapse(tx, &held, "task:claim-expired", "expired", 0);
+    return dibs__task_load_key(tx, task->key, task);
+}
+
 /* ---- give back ------------------------------------------------------------------------------- */
 
 void dibs__claim_give_back(struct tx *tx, struct claim_row *c, struct task_row *task,
@@ -137,15 +148,32 @@ void dibs__claim_give_back(struct tx *tx, struct claim_row *c, struct task_row *
 
 /* A result belongs to the report it came with: one without takes away what an attempt before left,
  * and makes no row for nothing. */
-static void set_result(struct tx *tx, int64_t key, const char *result)
+static void set_result(struct tx *tx, const struct task_row *task, const char *result)
 {
     if (result)
-        dibs__task_set_result(tx, key, result);
-    else
+        dibs__task_put_result(tx, task, result);
+    else if (task->parts & PART_BODY)
         db_exec(tx->db,
                 SQL("UPDATE task_body SET result = NULL WHERE task_key = $1 AND result IS NOT "
                     "NULL"),
-                DB_ARGS(db_i(key)));
+                DB_ARGS(db_i(task->key)));
+}
+
+/* Counted also for a session that has ended; a sign of life only of one that has not. */
+static void count_completed(struct tx *tx, const char *session_id)
+{
+    db_exec(tx->db,
+            SQL("UPDATE session SET claims_completed = claims_completed + 1, heartbeat_at = $2 "
+                "WHERE id = $1 AND status = 'active'"),
+            DB_ARGS(db_t(session_id), db_i(tx->now)));
+    if (db_changes(tx->db) > 0)
+        return;
+    db_exec(tx->db,
+            SQL("UPDATE session SET claims_completed = claims_completed + 1, "
+                "heartbeat_at = CASE WHEN ended_at IS NULL THEN $2 ELSE heartbeat_at END "
+                "WHERE id = $1"),
+            DB_ARGS(db_t(session_id), db_i(tx->now)));
+    dibs__session_revive(tx, session_id);
 }
 
 void dibs__task_complete(struct tx *tx, const struct report *r)
@@ -154,15 +182,10 @@ void dibs__task_complete(struct tx *tx, const struct report *r)
     struct claim_row *c = r->claim;
     if (!c->ended_at)
         dibs__claim_close(tx, c, "completed", true);
+    task->parts |= r->result ? PART_BODY : 0; /* written with the status */
     dibs__task_set_status(tx, task, MOVE_COMPLETE, DIBS_TASK_COMPLETED);
-    set_result(tx, task->key, r->result);
-    /* counted also for a session that has ended; a sign of life only of one that has not */
-    db_exec(tx->db,
-            SQL("UPDATE session SET claims_completed = claims_completed + 1, "
-                "heartbeat_at = CASE WHEN ended_at IS NULL THEN $2 ELSE heartbeat_at END "
-                "WHERE id = $1"),
-            DB_ARGS(db_t(c->session_id), db_i(tx->now)));
-    dibs__session_revive(tx, c->session_id);
+    set_result(tx, task, r->result);
+    count_completed(tx, c->session_id);
     struct jw *w = dibs__task_event(tx, "task:completed", task, c->session_id, dibs__claim_agent(c),
                                     dibs__held_ms(tx, c));
     jw_kint(w, "token", c->token);
@@ -170,7 +193,8 @@ void dibs__task_complete(struct tx *tx, const struct report *r)
     if (r->late)
         jw_kbool(w, "late", true);
     dibs__event_end(tx);
-    dibs__dependants_unblock(tx, task);
+    if (task->parts & PART_NEEDED)
+        dibs__dependants_unblock(tx, task);
 }
 
 void dibs__task_fail(struct tx *tx, const struct report *r)
@@ -181,9 +205,10 @@ void dibs__task_fail(struct tx *tx, const struct report *r)
     dibs__claim_close(tx, c, "failed", true);
     dibs__session_touch(tx, c->session_id);
     bool was_assigned = task->assignee != NULL;
+    task->parts |= PART_BODY; /* for the error; written with the status */
     bool over = retry_or_fail(tx, task, true, r->permanent);
     dibs__task_set_error(tx, task->key, error);
-    set_result(tx, task->key, r->result);
+    set_result(tx, task, r->result);
     struct jw *w = dibs__task_event(tx, "task:failed", task, c->session_id, dibs__claim_agent(c),
                                     dibs__held_ms(tx, c));
     jw_kint(w, "token", c->token);
@@ -253,4 +278,5 @@ void dibs__promote_due(struct tx *tx)
         tx->db,
         SQL("UPDATE task SET ready = 1, due_at = NULL WHERE due_at IS NOT NULL AND due_at <= $1"),
         DB_ARGS(db_i(tx->now)));
+    tx->d->wakes.tasks += db_changes(tx->db);
 }

@@ -194,12 +194,6 @@ dibs_status dibs_cleanup_orphaned(dibs *d, dibs_arena *a, const struct dibs_orph
 
 /* ---- sessions: stale, then ended ------------------------------------------------------------- */
 
-struct silent {
-    const char *id, *project;
-    int64_t silent_for;
-    const char *over; /* why it ends; NULL: it is only stale */
-};
-
 static size_t find_silent(struct tx *tx, struct silent **found)
 {
     const struct dibs_settings *s = &tx->d->settings;
@@ -264,6 +258,14 @@ static void tell_session(struct tx *tx, const char *type, const struct silent *s
     dibs__event_end(tx);
 }
 
+void dibs__session_over(struct tx *tx, const struct silent *s)
+{
+    dibs__tickets_drop(tx, s->id);
+    orphan_claims_of(tx, s);
+    dibs__session_end(tx, s->id, s->over);
+    tell_session(tx, "session:deregistered", s);
+}
+
 static dibs_status sessions_tx(struct tx *tx, const void *input, void *output)
 {
     struct dibs_stale_sessions *out = output;
@@ -277,11 +279,7 @@ static dibs_status sessions_tx(struct tx *tx, const void *input, void *output)
             tell_session(tx, "session:stale", &found[i]);
             out->stale++;
         } else {
-            orphan_claims_of(tx, &found[i]);
-            db_exec(tx->db, SQL("DELETE FROM lock_wait WHERE session_id = $1"),
-                    DB_ARGS(db_t(found[i].id)));
-            dibs__session_end(tx, found[i].id, found[i].over);
-            tell_session(tx, "session:deregistered", &found[i]);
+            dibs__session_over(tx, &found[i]);
             out->ended++;
         }
     }
@@ -309,10 +307,9 @@ dibs_status dibs_cleanup_sessions(dibs *d, dibs_arena *a, struct dibs_stale_sess
 
 /* ---- leases about to end --------------------------------------------------------------------- */
 
-static dibs_status expiring_tx(struct tx *tx, const void *input, void *output)
+int64_t dibs__warn_expiring(struct tx *tx)
 {
     struct claim_rows due = {0};
-    (void)input;
     struct db_rows *rows = db_query(
         tx->db,
         SQL("SELECT " CLAIM_COLUMNS " FROM claim c WHERE c.ended_at IS NULL AND c.expires_at <= $1 "
@@ -333,7 +330,13 @@ static dibs_status expiring_tx(struct tx *tx, const void *input, void *output)
         jw_kint(w, "remainingMs", due.items[i].expires_at - tx->now);
         dibs__event_end(tx);
     }
-    *(int64_t *)output = (int64_t)due.count;
+    return (int64_t)due.count;
+}
+
+static dibs_status expiring_tx(struct tx *tx, const void *input, void *output)
+{
+    (void)input;
+    *(int64_t *)output = dibs__warn_expiring(tx);
     return dibs__store_status(tx);
 }
 
@@ -366,7 +369,7 @@ static dibs_status prune_tx(struct tx *tx, const void *input, void *output)
         return dibs__store_status(tx);
     int64_t boundary = prune_boundary(tx, &count);
     if (count > 0) {
-        dibs__scores_fold(tx); /* what is forgotten stays counted */
+        dibs__scores_fold(tx, boundary); /* what is forgotten stays counted */
         db_exec(tx->db, SQL("DELETE FROM event WHERE number <= $1"), DB_ARGS(db_i(boundary)));
     }
     *(int64_t *)output = count;
@@ -392,9 +395,17 @@ dibs_status dibs_prune(dibs *d, dibs_arena *a, int64_t *out_events, struct dibs_
 static dibs_status fold_tx(struct tx *tx, const void *input, void *output)
 {
     (void)input;
-    (void)output;
-    dibs__scores_fold(tx);
+    *(int64_t *)output = dibs__scores_fold(tx, 0);
     return dibs__store_status(tx);
+}
+
+static dibs_status fold_scores(dibs *d, dibs_arena *a, struct dibs_error *err)
+{
+    dibs_status status = DIBS_OK;
+    int64_t left = 1;
+    while (status == DIBS_OK && left > 0)
+        status = dibs__write(d, a, err, fold_tx, NULL, &left, sizeof left);
+    return status;
 }
 
 static dibs_status warn_expiring(dibs *d, dibs_arena *a, int64_t *sum, struct dibs_error *err)
@@ -444,7 +455,7 @@ dibs_status dibs_cleanup(dibs *d, dibs_arena *a, struct dibs_sweep *out, struct 
     if (status == DIBS_OK)
         status = dibs_prune(d, a, &sum.events_pruned, err);
     if (status == DIBS_OK)
-        status = dibs__write(d, a, err, fold_tx, NULL, NULL, 0);
+        status = fold_scores(d, a, err);
     d->maintaining = outer;
     if (status != DIBS_OK)
         return status;

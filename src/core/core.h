@@ -19,6 +19,7 @@
 #include "base/buf.h"
 #include "base/json.h"
 #include "base/str.h"
+#include "core/serve.h"
 #include "db/db.h"
 
 /* ---- the handle and the transaction under way ------------------------------------------------ */
@@ -45,6 +46,8 @@ struct tx {
     int64_t now;            /* store time of this operation */
     bool sweeping;          /* a sweep, which sums up what it ends in one event */
     bool keep;              /* commit what was written although the answer is a refusal */
+    /* marks set in this operation (dibs__task_add_parts), which rows read before do not have */
+    int64_t parts_key, parts;
 };
 
 struct subscriber;
@@ -59,6 +62,13 @@ struct dibs {
     /* the transaction under way */
     bool batch; /* opened by dibs_batch_begin */
     int depth;  /* operations running inside one another (dibs_once) */
+    /* batches inside the one that is open, or inside dibs_once: a savepoint each */
+    struct batch_level {
+        int depth; /* of the work that opened it: nobody else may end it */
+        int nested_done, nested_kept;
+        size_t drafts;
+    } levels[BATCH_LEVELS_MAX];
+    int level_count;
     /* inner operations of dibs_once that succeeded; that were refused but kept a trace */
     int nested_done, nested_kept;
     bool writing;             /* a write transaction is open */
@@ -68,6 +78,7 @@ struct dibs {
     struct buf draft_json;
     struct jw draft_writer;
     int64_t clock_offset; /* of the transaction's clock row */
+    int64_t looked_at;    /* store time at which nothing was found that is due (claim_next.c) */
     struct counter_state {
         int64_t value;
         bool known, changed;
@@ -80,6 +91,17 @@ struct dibs {
     bool delivering;
     bool maintaining;
     int64_t sweep_asked_ms; /* steady clock: when this handle last asked whether a sweep is due */
+
+    /* a daemon's handle (serve.c) */
+    bool serving, notes_alive;
+    bool heard; /* somebody, in the transaction under way */
+    struct dibs_wakes wakes;
+    struct tended {
+        int64_t clock_offset; /* the rest is in this clock's time */
+        int64_t warned_upto;  /* of all leases that end until then it was warned */
+        /* when it was looked for, and the time of the next assigned task */
+        int64_t assigned_at, assigned;
+    } tended;
 };
 
 /* ---- running an operation (tx.c) ------------------------------------------------------------- */
@@ -95,6 +117,9 @@ dibs_status dibs__write(dibs *d, dibs_arena *a, struct dibs_error *err, tx_work 
                         const void *in, void *out, size_t out_bytes) MUST_USE;
 dibs_status dibs__read(dibs *d, dibs_arena *a, struct dibs_error *err, tx_work *work,
                        const void *in, void *out, size_t out_bytes) MUST_USE;
+
+/* Undoes the batches that the work of dibs_once has begun and not ended. */
+void dibs__levels_drop(struct tx *tx);
 
 /* Fills in tx->err and returns code. */
 dibs_status dibs__refuse(struct tx *tx, dibs_status code, const char *format, ...)
@@ -128,6 +153,9 @@ dibs_status dibs__identity_check(dibs *d, const char *path, struct dibs_error *e
  * transactions only). */
 dibs_status dibs__clock_begin(struct tx *tx, bool writing) MUST_USE;
 int64_t dibs__clock_now(const dibs *d);
+/* Time since `since` in which nobody could be heard: the leases that were held then, and the
+ * silence of sessions, are moved by what has passed. Event leases:extended. */
+int64_t dibs__leases_extend(struct tx *tx, int64_t since, const char *reason);
 
 /* ---- settings (settings.c) ------------------------------------------------------------------- */
 
@@ -211,20 +239,31 @@ struct task_row {
     const char *assignee, *offered_to, *dedupe_key;
     int64_t last_token;
     int64_t created_at, updated_at, finished_at;
+    int64_t parts; /* enum task_part */
 };
+/* What a task has beside its row. One that is not marked is not there; one that is may be. */
+enum task_part { PART_BODY = 1, PART_TAGS = 2, PART_NEEDS = 4, PART_NEEDED = 8, PART_ALL = 15 };
+/* Marks parts before they are added. */
+void dibs__task_add_parts(struct tx *tx, int64_t key, int64_t parts);
 #define TASK_COLUMNS                                                                               \
     "t.key, t.id, t.project, t.title, t.type, t.phase, t.status, t.ready, t.priority, "            \
     "t.attempts, t.max_attempts, "                                                                 \
     "t.generation, t.version, t.run_after, t.due_at, t.claim_timeout, t.assignee, t.offered_to, "  \
     "t.dedupe_key, "                                                                               \
-    "t.last_token, t.created_at, t.updated_at, t.finished_at"
-#define TASK_COLUMN_COUNT 23
+    "t.last_token, t.created_at, t.updated_at, t.finished_at, t.parts"
+#define TASK_COLUMN_COUNT 24
 void dibs__task_row_read(struct tx *tx, struct db_rows *rows, struct task_row *out);
 /* or DIBS_TASK_NOT_FOUND */
 dibs_status dibs__task_load(struct tx *tx, const char *id, struct task_row *out) MUST_USE;
 bool dibs__task_load_key(struct tx *tx, int64_t key, struct task_row *out);
+/* The unfinished task with the same dedupe key in the same project, if there is one. */
+bool dibs__task_of_key(struct tx *tx, const struct task_row *wanted, struct task_row *out);
 /* Everything about the task as callers see it. */
 void dibs__task_full(struct tx *tx, const struct task_row *row, struct dibs_task *out);
+/* The same for a task whose live claim is at hand. */
+struct claim_row;
+void dibs__task_full_claimed(struct tx *tx, const struct task_row *row, const struct claim_row *c,
+                             struct dibs_task *out);
 
 /* the arrows of task_state.c */
 enum task_move {
@@ -265,6 +304,8 @@ struct jw *dibs__task_event(struct tx *tx, const char *type, const struct task_r
 void dibs__task_set_text(struct tx *tx, int64_t key, const char *sql, const char *text);
 void dibs__task_set_error(struct tx *tx, int64_t key, const char *error);
 void dibs__task_set_result(struct tx *tx, int64_t key, const char *result);
+/* The same for a row that is saved with the mark of a body. */
+void dibs__task_put_result(struct tx *tx, const struct task_row *row, const char *result);
 void dibs__task_set_block_reason(struct tx *tx, int64_t key, const char *reason);
 void dibs__task_set_rejection(struct tx *tx, int64_t key, const char *reason);
 /* Open, or assigned when it has an assignee: where a task goes when it is given back or
@@ -357,6 +398,9 @@ void dibs__claim_close(struct tx *tx, struct claim_row *c, const char *reason, b
  * event. */
 void dibs__claim_lapse(struct tx *tx, struct claim_row *c, const char *event_type,
                        const char *reason, int64_t stale_for_ms);
+/* Ends the task's lease if its deadline is past, and reads the row again. Whoever looks first does,
+ * so that no answer depends on whether a sweep has been there. */
+bool dibs__lapse_if_past(struct tx *tx, struct task_row *task);
 /* Gives the task back: attempt returned, open or assigned, event task:released. */
 void dibs__claim_give_back(struct tx *tx, struct claim_row *c, struct task_row *task,
                            const char *reason, bool told);
@@ -364,6 +408,9 @@ void dibs__claim_give_back(struct tx *tx, struct claim_row *c, struct task_row *
  * is not NULL. */
 int64_t dibs__expire_due(struct tx *tx, int64_t most, struct dibs_cleaned *out);
 void dibs__promote_due(struct tx *tx); /* tasks whose time has come become ready */
+/* The tag that fewest tasks have, when walking those is less work than walking the ready tasks of
+ * the project; else NULL. (claim_tags.c) */
+const char *dibs__rare_tag(struct tx *tx, const char *project, struct dibs_strings tags);
 /* The session's live claim on the task, for a report by its holder; otherwise the refusal that says
  * what happened. A lease found past its deadline is ended on the way (tx->keep), and the task row
  * read again. */
@@ -386,20 +433,33 @@ void dibs__task_fail(struct tx *tx, const struct report *r);
 void dibs__lock_end(struct tx *tx, struct claim_row *c, const char *reason, const char *event_type,
                     bool told);
 int64_t dibs__locks_release_session(struct tx *tx, const char *session_id, const char *reason);
+/* The session waits for no lock any more; whoever waited behind it moves up. */
+void dibs__tickets_drop(struct tx *tx, const char *session_id);
 int64_t dibs__locks_expire(struct tx *tx, struct dibs_cleaned *out);
 
 /* ---- cleanup (cleanup.c) --------------------------------------------------------------------- */
 
+/* Why a session is over; its claims become free, its locks go to the next, the session ends. */
+struct silent {
+    const char *id, *project;
+    int64_t silent_for;
+    const char *over; /* why it ends; NULL: it is only stale */
+};
+void dibs__session_over(struct tx *tx, const struct silent *s);
+/* task:claim-expiring for up to SWEEP_BATCH_MAX leases that end soon; how many. */
+int64_t dibs__warn_expiring(struct tx *tx);
 /* Waits a little, or until another process has committed; false when the deadline (steady clock)
  * has come. */
 bool dibs__wait_for_change(dibs *d, int64_t *seen, int64_t deadline_steady_ms);
 
 /* ---- scores (score.c) ------------------------------------------------------------------------ */
 
-/* counts the journal's tail into `score`; before anything is pruned */
-void dibs__scores_fold(struct tx *tx);
-/* since the store was made */
-int64_t dibs__score_total(struct tx *tx, const char *type, int64_t *held_ms);
+/* Counts a portion of the journal's tail into `score`, at least up to this number (before anything
+ * is pruned); returns how many events are left to count. */
+int64_t dibs__scores_fold(struct tx *tx, int64_t at_least);
+int64_t dibs__scores_behind(struct tx *tx); /* events not counted yet */
+/* Of all agents since the store was made, and how long the claims that have ended were held. */
+void dibs__score_totals(struct tx *tx, struct dibs_score *out, int64_t *held_ms);
 int64_t dibs__score_day(struct tx *tx, const char *type, int64_t day);
 
 /* ---- counting (overview.c) ------------------------------------------------------------------- */

@@ -47,12 +47,26 @@ int64_t dibs__next_token(struct tx *tx)
     return dibs__counter_take(tx, COUNTER_TOKEN, 1);
 }
 
+/* Whoever writes lives: what it has heard until now was heard (serve.c). Not worth a write of its
+ * own. */
+static void note_alive(struct tx *tx)
+{
+    db_exec(tx->db, SQL("UPDATE counter SET value = $1 WHERE name = 'alive_at'"),
+            DB_ARGS(db_i(tx->now)));
+}
+
 void dibs__counters_save(struct tx *tx)
 {
+    bool wrote = tx->d->heard;
     for (size_t i = 0; i < COUNTER_COUNT; i++)
-        if (tx->d->counters[i].changed)
+        if (tx->d->counters[i].changed) {
             db_exec(tx->db, SQL("UPDATE counter SET value = $2 WHERE name = $1"),
                     DB_ARGS(db_t(names[i]), db_i(tx->d->counters[i].value)));
+            wrote = true;
+        }
+    if (wrote && tx->d->notes_alive)
+        note_alive(tx);
+    tx->d->heard = false;
 }
 
 void dibs__counters_forget(dibs *d)

@@ -12,6 +12,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "core/serve.h"
+
 const char *dibs_version(void)
 {
     return DIBS_VERSION;
@@ -85,6 +87,11 @@ void dibs_close(dibs *d)
     dibs_arena_free(d->drafts_arena);
     mem_free(d->data_dir);
     mem_free(d);
+}
+
+bool dibs__is_broken(void)
+{
+    return db_is_broken();
 }
 
 static bool is_folder(const char *path)

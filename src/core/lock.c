@@ -11,6 +11,10 @@
  *  1. At most one exclusive holder, or any number of shared ones.
  *  2. A newcomer is granted at once only if nobody waits.
  *  3. A waiter that is gone (its time is over, its session ended, its process dead) is passed over.
+ *
+ * A daemon asks inside a batch, where nobody can wait: it leaves the ticket, and asks again when
+ * dibs__wakes says so. A lock that was handed over and whose holder has not heard of it yet is
+ * marked in `warned`, which says "told of its end" of other leases.
  */
 #include "core/core.h"
 
@@ -43,7 +47,7 @@ static void tell(struct tx *tx, const char *type, const struct claim_row *c, con
 /* ---- granting -------------------------------------------------------------------------------- */
 
 static void grant(struct tx *tx, const struct session_row *session, const char *resource,
-                  bool shared, int64_t ttl, struct claim_row *out)
+                  bool shared, int64_t ttl, bool handed, struct claim_row *out)
 {
     *out = (struct claim_row){.token = dibs__next_token(tx),
                               .kind = "lock",
@@ -61,11 +65,11 @@ static void grant(struct tx *tx, const struct session_row *session, const char *
     db_exec(tx->db,
             SQL("INSERT INTO claim (token, kind, resource, shared, session_id, incarnation, "
                 "agent_type, agent_id, claimed_at, "
-                "expires_at, heartbeat_at, ttl) VALUES ($1, 'lock', $2, $3, $4, $5, $6, $7, $8, "
-                "$9, $8, $10)"),
+                "expires_at, heartbeat_at, ttl, warned) VALUES ($1, 'lock', $2, $3, $4, $5, $6, "
+                "$7, $8, $9, $8, $10, $11)"),
             DB_ARGS(db_i(out->token), db_t(resource), db_i(shared), db_t(session->id),
                     db_i(session->incarnation), db_t(session->agent_type), db_t(session->agent_id),
-                    db_i(tx->now), db_i(out->expires_at), db_i(ttl)));
+                    db_i(tx->now), db_i(out->expires_at), db_i(ttl), db_i(handed)));
     tell(tx, "lock:taken", out, NULL, -1);
 }
 
@@ -131,7 +135,8 @@ static void hand_over(struct tx *tx, const char *resource)
         if (gone)
             continue;
         struct claim_row granted;
-        grant(tx, &session, resource, w.shared, w.ttl, &granted);
+        grant(tx, &session, resource, w.shared, w.ttl, true, &granted);
+        tx->d->wakes.locks++;
         exclusive = !w.shared;
         count++;
     }
@@ -142,6 +147,7 @@ void dibs__lock_end(struct tx *tx, struct claim_row *c, const char *reason, cons
 {
     dibs__claim_close(tx, c, reason, told);
     tell(tx, event_type, c, reason, dibs__held_ms(tx, c));
+    tx->d->wakes.locks++;
     hand_over(tx, c->resource);
 }
 
@@ -209,6 +215,17 @@ static bool has_ticket(struct tx *tx, const char *resource, const char *session_
                         DB_ARGS(db_t(resource), db_t(session_id))) == 1;
 }
 
+/* A daemon's waiter looks again: the ticket is there, and nothing needs to be written. */
+static bool waits_already(struct tx *tx, const struct dibs_lock_take *in, int64_t ttl)
+{
+    return tx->d->serving &&
+           db_value_int(
+               tx->db, 0,
+               SQL("SELECT 1 FROM lock_wait WHERE resource = $1 AND session_id = $2 "
+                   "AND shared = $3 AND ttl = $4"),
+               DB_ARGS(db_t(in->resource), db_t(in->session_id), db_i(in->shared), db_i(ttl))) == 1;
+}
+
 /* A ticket keeps its place, and is for what is asked now: it may be left of a wait that was cut
  * short. */
 static void enqueue(struct tx *tx, const struct dibs_lock_take *in, int64_t ttl)
@@ -230,6 +247,14 @@ static void enqueue(struct tx *tx, const struct dibs_lock_take *in, int64_t ttl)
                     db_i(tx->now + in->wait_ms)));
 }
 
+/* Whether the lock was handed over to its holder, who has not heard of it yet. */
+static bool is_untold(struct tx *tx, const struct claim_row *c)
+{
+    return tx->d->serving &&
+           db_value_int(tx->db, 0, SQL("SELECT warned FROM claim WHERE token = $1"),
+                        DB_ARGS(db_i(c->token))) == 1;
+}
+
 static dibs_status take_tx(struct tx *tx, const void *input, void *output)
 {
     const struct dibs_lock_take *in = input;
@@ -248,9 +273,10 @@ static dibs_status take_tx(struct tx *tx, const void *input, void *output)
     load_holders(tx, in->resource, &holders);
     struct claim_row *mine = held_by(&holders, session.id);
     if (mine && mine->shared == in->shared) {
+        bool is_news = is_untold(tx, mine);
         dibs__claim_extend(tx, mine, tx->now + ttl);
         dibs__claim_full(tx, mine, NULL, out);
-        out->extended = true;
+        out->extended = !is_news;
         return dibs__store_status(tx);
     }
     if (mine)
@@ -259,12 +285,12 @@ static dibs_status take_tx(struct tx *tx, const void *input, void *output)
     bool fits = holders.count == 0 || (in->shared && holders.items[0].shared);
     if (fits && !first_waiter(tx, in->resource, &ahead)) {
         struct claim_row granted;
-        grant(tx, &session, in->resource, in->shared, ttl, &granted);
+        grant(tx, &session, in->resource, in->shared, ttl, false, &granted);
         dibs__session_touch(tx, session.id);
         dibs__claim_full(tx, &granted, NULL, out);
         return dibs__store_status(tx);
     }
-    if (in->wait_ms > 0) {
+    if (in->wait_ms > 0 && !waits_already(tx, in, ttl)) {
         enqueue(tx, in, ttl);
         dibs__session_touch(tx, session.id); /* who waits lives */
     }
@@ -338,13 +364,46 @@ dibs_status dibs_lock_take(dibs *d, dibs_arena *a, const struct dibs_lock_take *
                            struct dibs_claim *out, struct dibs_error *err)
 {
     struct dibs_lock_take once = *in;
-    if (d->batch || d->depth > 0)
-        once.wait_ms = 0; /* nobody waits inside a transaction */
-    int64_t seen = once.wait_ms > 0 ? db_change_counter(d->db) : 0;
+    bool waits = !d->batch && d->depth == 0; /* nobody waits inside a transaction */
+    bool leaves_ticket = d->batch && d->serving;
+    if (!waits && !leaves_ticket)
+        once.wait_ms = 0;
+    int64_t seen = waits && once.wait_ms > 0 ? db_change_counter(d->db) : 0;
     dibs_status status = dibs__write(d, a, err, take_tx, &once, out, sizeof *out);
-    if (status != DIBS_LOCK_HELD || once.wait_ms == 0)
+    if (status != DIBS_LOCK_HELD || !waits || once.wait_ms == 0)
         return status;
     return wait_for_lock(d, a, in, seen, out, err);
+}
+
+/* The caller of a daemon has gone. A lock that was handed over to it meanwhile goes on to the next;
+ * one that its session has heard of stays. */
+static dibs_status leave_tx(struct tx *tx, const void *input, void *output)
+{
+    const struct dibs_lock_take *in = input;
+    struct claim_rows holders = {0};
+    (void)output;
+    db_exec(tx->db, SQL("DELETE FROM lock_wait WHERE resource = $1 AND session_id = $2"),
+            DB_ARGS(db_t(in->resource), db_t(in->session_id)));
+    load_holders(tx, in->resource, &holders);
+    struct claim_row *mine = held_by(&holders, in->session_id);
+    if (mine && dibs__claim_is_past(tx, mine))
+        dibs__lock_end(tx, mine, "expired", "lock:expired", false);
+    else if (mine && is_untold(tx, mine))
+        dibs__lock_end(tx, mine, "released", "lock:released", true);
+    hand_over(tx, in->resource);
+    return dibs__store_status(tx);
+}
+
+dibs_status dibs__lock_give_up(dibs *d, const char *resource, const char *session_id,
+                               struct dibs_error *err)
+{
+    struct dibs_lock_take in = {.resource = resource, .session_id = session_id};
+    dibs_arena *a = dibs_arena_new();
+    if (!a)
+        return error_set(err, DIBS_OUT_OF_MEMORY, "out of memory");
+    dibs_status status = dibs__write(d, a, err, leave_tx, &in, NULL, 0);
+    dibs_arena_free(a);
+    return status;
 }
 
 /* ---- renewing, releasing, listing ------------------------------------------------------------ */
@@ -447,39 +506,85 @@ dibs_status dibs_lock_list(dibs *d, dibs_arena *a, const struct dibs_lock_filter
 
 /* ---- ends from outside ----------------------------------------------------------------------- */
 
-static int64_t end_all(struct tx *tx, struct claim_rows *holders, const char *reason,
-                       const char *event_type, bool told, struct dibs_cleaned *out)
+static void collect_names(struct tx *tx, struct db_rows *rows, const char ***names, size_t *count)
 {
-    for (size_t i = 0; i < holders->count && db_ok(tx->db); i++) {
-        dibs__lock_end(tx, &holders->items[i], reason, event_type, told);
-        if (out)
-            dibs__cleaned_add(tx, out, &holders->items[i], NULL, reason, 0);
+    while (db_next(rows)) {
+        const char **name = dibs__push(tx, names, count, sizeof *name);
+        if (name)
+            *name = db_text(rows, 0, tx->a);
     }
-    return (int64_t)holders->count;
+    db_done(rows);
+}
+
+void dibs__tickets_drop(struct tx *tx, const char *session_id)
+{
+    const char **names = NULL;
+    size_t count = 0;
+    collect_names(tx,
+                  db_query(tx->db,
+                           SQL("SELECT DISTINCT resource FROM lock_wait WHERE session_id = $1"),
+                           DB_ARGS(db_t(session_id))),
+                  &names, &count);
+    if (count > 0)
+        db_exec(tx->db, SQL("DELETE FROM lock_wait WHERE session_id = $1"),
+                DB_ARGS(db_t(session_id)));
+    for (size_t i = 0; i < count && db_ok(tx->db); i++)
+        hand_over(tx, names[i]);
+}
+
+/* Those whose time is over go; those behind them move up. */
+static void drop_late_tickets(struct tx *tx)
+{
+    const char **names = NULL;
+    size_t count = 0;
+    collect_names(tx,
+                  db_query(tx->db,
+                           SQL("SELECT DISTINCT resource FROM lock_wait WHERE gives_up_at <= $1"),
+                           DB_ARGS(db_i(tx->now))),
+                  &names, &count);
+    if (count == 0)
+        return;
+    db_exec(tx->db, SQL("DELETE FROM lock_wait WHERE gives_up_at <= $1"), DB_ARGS(db_i(tx->now)));
+    tx->d->wakes.locks++; /* a ticket may have been left by an earlier call of one who waits now */
+    for (size_t i = 0; i < count && db_ok(tx->db); i++)
+        hand_over(tx, names[i]);
 }
 
 int64_t dibs__locks_release_session(struct tx *tx, const char *session_id, const char *reason)
 {
     struct claim_rows holders = {0};
-    db_exec(tx->db, SQL("DELETE FROM lock_wait WHERE session_id = $1"), DB_ARGS(db_t(session_id)));
+    dibs__tickets_drop(tx, session_id);
     struct db_rows *rows = db_query(tx->db,
                                     SQL("SELECT " CLAIM_COLUMNS
                                         " FROM claim c WHERE c.session_id = $1 AND c.attention = 1 "
                                         "AND c.kind = 'lock' AND c.ended_at IS NULL"),
                                     DB_ARGS(db_t(session_id)));
     dibs__claims_collect(tx, rows, &holders);
-    return end_all(tx, &holders, reason, "lock:released", true, NULL);
+    int64_t released = 0;
+    for (size_t i = 0; i < holders.count && db_ok(tx->db); i++) {
+        struct claim_row *c = &holders.items[i];
+        bool past = dibs__claim_is_past(tx, c); /* then that is what it lost it by */
+        dibs__lock_end(tx, c, past ? "expired" : reason, past ? "lock:expired" : "lock:released",
+                       !past);
+        released += !past;
+    }
+    return released;
 }
 
 int64_t dibs__locks_expire(struct tx *tx, struct dibs_cleaned *out)
 {
     struct claim_rows holders = {0};
-    db_exec(tx->db, SQL("DELETE FROM lock_wait WHERE gives_up_at <= $1"), DB_ARGS(db_i(tx->now)));
+    drop_late_tickets(tx);
     struct db_rows *rows =
         db_query(tx->db,
                  SQL("SELECT " CLAIM_COLUMNS " FROM claim c WHERE c.ended_at IS NULL "
                      "AND c.expires_at <= $1 AND c.kind = 'lock' ORDER BY c.expires_at LIMIT $2"),
                  DB_ARGS(db_i(tx->now), db_i(SWEEP_BATCH_MAX)));
     dibs__claims_collect(tx, rows, &holders);
-    return end_all(tx, &holders, "expired", "lock:expired", false, out);
+    for (size_t i = 0; i < holders.count && db_ok(tx->db); i++) {
+        dibs__lock_end(tx, &holders.items[i], "expired", "lock:expired", false);
+        if (out)
+            dibs__cleaned_add(tx, out, &holders.items[i], NULL, "expired", 0);
+    }
+    return (int64_t)holders.count;
 }

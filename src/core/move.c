@@ -14,15 +14,8 @@ static dibs_status load_for(struct tx *tx, const struct dibs_move *in, enum task
     dibs_status status = dibs__check_text(tx->err, "reason", in->reason, MESSAGE_BYTES_MAX);
     if (status == DIBS_OK)
         status = dibs__task_load(tx, in->task_id, task);
-    struct claim_row held = {0};
-    bool is_held = task->status == DIBS_TASK_IN_PROGRESS || task->status == DIBS_TASK_REVIEWING;
-    bool lapsed = status == DIBS_OK && is_held && dibs__claim_load(tx, task->last_token, &held) &&
-                  dibs__claim_is_past(tx, &held);
-    if (lapsed) { /* a lease past its deadline is over, whether or not a sweep has been there */
-        dibs__claim_lapse(tx, &held, "task:claim-expired", "expired", 0);
+    if (status == DIBS_OK && dibs__lapse_if_past(tx, task))
         tx->keep = true;
-        dibs__task_load_key(tx, task->key, task);
-    }
     return status == DIBS_OK ? dibs__task_check_move(tx, task, move) : status;
 }
 
@@ -161,11 +154,8 @@ static dibs_status reopen_tx(struct tx *tx, const void *input, void *output)
     dibs_status status = load_for(tx, in, MOVE_REOPEN, &task);
     if (status != DIBS_OK)
         return status;
-    if (task.dedupe_key &&
-        db_value_int(tx->db, 0,
-                     SQL("SELECT 1 FROM task WHERE project = $1 AND dedupe_key = $2 "
-                         "AND finished_at IS NULL"),
-                     DB_ARGS(db_t(task.project), db_t(task.dedupe_key))) == 1)
+    struct task_row other = {0};
+    if (dibs__task_of_key(tx, &task, &other))
         return dibs__refuse(
             tx, DIBS_ILLEGAL_TRANSITION,
             "task '%s' cannot be reopened: another unfinished task has its dedupe key", task.id);

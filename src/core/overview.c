@@ -108,18 +108,32 @@ static void count_live(struct tx *tx, struct dibs_stats *out)
 
 static void count_ever(struct tx *tx, struct dibs_stats *out)
 {
+    struct dibs_score all = {0};
     int64_t held = 0;
-    out->claimed_ever = dibs__score_total(tx, "task:claimed", NULL);
-    out->completed_ever = dibs__score_total(tx, "task:completed", &held);
-    out->failed_ever = dibs__score_total(tx, "task:failed", &held);
-    out->expired_ever = dibs__score_total(tx, "task:claim-expired", &held);
-    out->orphaned_ever = dibs__score_total(tx, "task:claim-orphaned", &held);
-    out->released_ever = dibs__score_total(tx, "task:released", &held);
-    out->refused_ever = dibs__score_total(tx, "task:claim-refused", NULL);
-    out->late_results_ever = dibs__score_total(tx, "task:late-result", NULL);
-    int64_t ended = out->completed_ever + out->failed_ever + out->expired_ever +
-                    out->orphaned_ever + out->released_ever;
+    dibs__score_totals(tx, &all, &held);
+    out->claimed_ever = all.claimed;
+    out->completed_ever = all.completed;
+    out->failed_ever = all.failed;
+    out->expired_ever = all.expired;
+    out->orphaned_ever = all.orphaned;
+    out->released_ever = all.released;
+    out->refused_ever = all.refused;
+    out->late_results_ever = all.late_results;
+    int64_t ended = all.completed + all.failed + all.expired + all.orphaned + all.released;
     out->average_hold_ms = ended > 0 ? held / ended : 0;
+}
+
+/* Keys are in the order of creation, and the indexes have them: no row is read but one. */
+static int64_t oldest_claimable(struct tx *tx)
+{
+    int64_t ready = db_value_int(tx->db, INT64_MAX,
+                                 SQL("SELECT min(key) FROM task WHERE ready = 1"), DB_NO_ARGS);
+    int64_t due =
+        db_value_int(tx->db, INT64_MAX,
+                     SQL("SELECT min(key) FROM task WHERE due_at IS NOT NULL AND due_at <= $1"),
+                     DB_ARGS(db_i(tx->now)));
+    return db_value_int(tx->db, 0, SQL("SELECT created_at FROM task WHERE key = $1"),
+                        DB_ARGS(db_i(ready < due ? ready : due)));
 }
 
 static dibs_status stats_tx(struct tx *tx, const void *input, void *output)
@@ -129,10 +143,7 @@ static dibs_status stats_tx(struct tx *tx, const void *input, void *output)
     count_live(tx, out);
     tasks_by_status(tx, NULL, &out->tasks_by_status);
     count_ever(tx, out);
-    int64_t oldest = db_value_int(tx->db, 0,
-                                  SQL("SELECT min(created_at) FROM task WHERE ready = 1 OR (due_at "
-                                      "IS NOT NULL AND due_at <= $1)"),
-                                  DB_ARGS(db_i(tx->now)));
+    int64_t oldest = oldest_claimable(tx);
     out->oldest_claimable_ms = oldest && tx->now > oldest ? tx->now - oldest : 0;
     out->at_ms = tx->now;
     return dibs__store_status(tx);
@@ -188,12 +199,13 @@ static int64_t completed_today(struct tx *tx, const char *project)
 /* The list of sessions has an end, the numbers do not. */
 static void count_sessions(struct tx *tx, const char *project, struct dibs_summary *out)
 {
-    struct db_rows *rows = db_query(
-        tx->db, SQL("SELECT project, status FROM session WHERE ended_at IS NULL"), DB_NO_ARGS);
+    struct db_rows *rows =
+        db_query(tx->db, SQL("SELECT project, heartbeat_at FROM session WHERE ended_at IS NULL"),
+                 DB_NO_ARGS);
     while (db_next(rows)) {
         if (project && !str_eq(project, db_text_borrowed(rows, 0)))
             continue;
-        bool stale = str_eq(db_text_borrowed(rows, 1), "stale");
+        bool stale = tx->now - db_int(rows, 1) > tx->d->settings.stale_threshold_ms;
         out->stale_sessions += stale;
         out->active_sessions += !stale;
     }

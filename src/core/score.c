@@ -27,12 +27,21 @@ static int64_t folded_upto(struct tx *tx)
                         DB_NO_ARGS);
 }
 
-void dibs__scores_fold(struct tx *tx)
+int64_t dibs__scores_behind(struct tx *tx)
 {
-    int64_t upto = folded_upto(tx);
+    int64_t last =
+        db_value_int(tx->db, 0, SQL("SELECT value FROM counter WHERE name = 'event'"), DB_NO_ARGS);
+    return last - folded_upto(tx);
+}
+
+int64_t dibs__scores_fold(struct tx *tx, int64_t at_least)
+{
+    int64_t upto = folded_upto(tx), until = upto + FOLD_BATCH_MAX;
     int64_t last = db_value_int(tx->db, upto, SQL("SELECT max(number) FROM event"), DB_NO_ARGS);
     if (last <= upto)
-        return;
+        return 0;
+    until = until < at_least ? at_least : until;
+    until = until > last ? last : until;
     db_exec(
         tx->db,
         SQL("INSERT INTO score (day, agent, type, count, held, last_at) "
@@ -42,34 +51,11 @@ void dibs__scores_fold(struct tx *tx)
             "GROUP BY at / 86400000, coalesce(agent, ''), type "
             "ON CONFLICT (day, agent, type) DO UPDATE SET count = score.count + excluded.count, "
             "held = score.held + excluded.held, last_at = excluded.last_at"),
-        DB_ARGS(db_i(upto), db_i(last)));
+        DB_ARGS(db_i(upto), db_i(until)));
     db_exec(tx->db, SQL("UPDATE counter SET value = $1 WHERE name = 'score_upto'"),
-            DB_ARGS(db_i(last)));
+            DB_ARGS(db_i(until)));
+    return last - until;
 }
-
-int64_t dibs__score_total(struct tx *tx, const char *type, int64_t *held_ms)
-{
-    int64_t count = 0;
-    struct db_rows *rows =
-        db_query(tx->db, SQL("SELECT sum(count), sum(held) FROM " COUNTED "WHERE type = $2"),
-                 DB_ARGS(db_i(folded_upto(tx)), db_t(type)));
-    if (db_next(rows)) {
-        count = db_int(rows, 0);
-        if (held_ms)
-            *held_ms += db_int(rows, 1);
-    }
-    db_done(rows);
-    return count;
-}
-
-int64_t dibs__score_day(struct tx *tx, const char *type, int64_t day)
-{
-    return db_value_int(tx->db, 0,
-                        SQL("SELECT sum(count) FROM " COUNTED "WHERE type = $2 AND day = $3"),
-                        DB_ARGS(db_i(folded_upto(tx)), db_t(type), db_i(day)));
-}
-
-/* ---- the list -------------------------------------------------------------------------------- */
 
 static int64_t *column_for(struct dibs_score *s, const char *type)
 {
@@ -87,6 +73,35 @@ static int64_t *column_for(struct dibs_score *s, const char *type)
             return columns[i].column;
     return NULL;
 }
+
+void dibs__score_totals(struct tx *tx, struct dibs_score *out, int64_t *held_ms)
+{
+    struct db_rows *rows =
+        db_query(tx->db,
+                 SQL("SELECT type, sum(count), sum(held) FROM (SELECT type, count, held FROM score "
+                     "UNION ALL SELECT type, count(*), sum(held) FROM event "
+                     "WHERE number > $1 AND " IS_COUNTED "GROUP BY type) counted GROUP BY type"),
+                 DB_ARGS(db_i(folded_upto(tx))));
+    *out = (struct dibs_score){0};
+    *held_ms = 0;
+    while (db_next(rows)) {
+        int64_t *column = column_for(out, db_text_borrowed(rows, 0));
+        if (!column)
+            continue;
+        *column = db_int(rows, 1);
+        *held_ms += db_int(rows, 2);
+    }
+    db_done(rows);
+}
+
+int64_t dibs__score_day(struct tx *tx, const char *type, int64_t day)
+{
+    return db_value_int(tx->db, 0,
+                        SQL("SELECT sum(count) FROM " COUNTED "WHERE type = $2 AND day = $3"),
+                        DB_ARGS(db_i(folded_upto(tx)), db_t(type), db_i(day)));
+}
+
+/* ---- the list -------------------------------------------------------------------------------- */
 
 static int by_completed(const void *left, const void *right)
 {

@@ -85,6 +85,7 @@ void dibs__session_revive(struct tx *tx, const char *session_id)
 
 void dibs__session_touch(struct tx *tx, const char *session_id)
 {
+    tx->d->heard = true;
     dibs__session_revive(tx, session_id);
     db_exec(tx->db, SQL("UPDATE session SET heartbeat_at = $2 WHERE id = $1 AND ended_at IS NULL"),
             DB_ARGS(db_t(session_id), db_i(tx->now)));
@@ -122,6 +123,11 @@ enum dibs_process dibs__session_process(struct tx *tx, const char *session_id)
     "s.claims_completed, "                                                                         \
     "s.last_token"
 
+static bool is_silent(const struct tx *tx, int64_t heartbeat_at)
+{
+    return tx->now - heartbeat_at > tx->d->settings.stale_threshold_ms;
+}
+
 static void read_full(struct tx *tx, struct db_rows *rows, struct dibs_session *out,
                       int64_t *last_token)
 {
@@ -144,6 +150,8 @@ static void read_full(struct tx *tx, struct db_rows *rows, struct dibs_session *
         .claims_completed = db_int(rows, 16),
     };
     *last_token = db_int(rows, 17);
+    if (out->status == DIBS_SESSION_ACTIVE && is_silent(tx, out->heartbeat_at_ms))
+        out->status = DIBS_SESSION_STALE; /* before any sweep has said so */
 }
 
 /* Without claims a session is judged by its silence alone; one that has ended is expired. */
@@ -151,8 +159,7 @@ static enum dibs_health own_health(const struct tx *tx, const struct dibs_sessio
 {
     if (s->status == DIBS_SESSION_ENDED)
         return DIBS_HEALTH_EXPIRED;
-    bool silent = tx->now - s->heartbeat_at_ms > tx->d->settings.stale_threshold_ms;
-    return silent ? DIBS_HEALTH_STALE : DIBS_HEALTH_HEALTHY;
+    return is_silent(tx, s->heartbeat_at_ms) ? DIBS_HEALTH_STALE : DIBS_HEALTH_HEALTHY;
 }
 
 static void read_current(struct tx *tx, struct dibs_session *out)
@@ -354,14 +361,15 @@ static dibs_status register_tx(struct tx *tx, const void *input, void *output)
                 "session.metadata), "
                 "incarnation = excluded.incarnation, status = 'active', registered_at = "
                 "excluded.registered_at, "
-                "heartbeat_at = excluded.heartbeat_at, ended_at = NULL, end_reason = NULL"),
+                "heartbeat_at = excluded.heartbeat_at, ended_at = NULL, end_reason = NULL, "
+                "key_id = NULL"),
             DB_ARGS(db_t(id), db_t(project), db_t(in->agent_type), db_t(in->agent_id),
                     db_t(in->host ? in->host : host), db_i_or_null(in->pid),
                     db_t(process_start(tx, in, host)), db_t(in->metadata), db_i(incarnation),
                     db_i(tx->now)));
     /* whoever waited for a lock under this id waits no more: a grant would find nobody at home */
     if (known)
-        db_exec(tx->db, SQL("DELETE FROM lock_wait WHERE session_id = $1"), DB_ARGS(db_t(id)));
+        dibs__tickets_drop(tx, id);
     status = dibs__session_read(tx, id, false, output);
     if (status != DIBS_OK)
         return status;

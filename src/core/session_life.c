@@ -144,6 +144,18 @@ static bool seen_before(const struct claim_rows *seen, int64_t task_key)
     return false;
 }
 
+/* What it has again, or sees gone, it has been told by that. All else (cancelled, blocked, locks)
+ * is for its next heartbeat. */
+static void forget_lost(struct tx *tx, const char *session_id)
+{
+    struct claim_rows untold = {0};
+    load_attention(tx, session_id, &untold);
+    for (size_t i = 0; i < untold.count; i++)
+        if (untold.items[i].ended_at && was_lost(&untold.items[i]))
+            db_exec(tx->db, SQL("UPDATE claim SET attention = 0 WHERE token = $1"),
+                    DB_ARGS(db_i(untold.items[i].token)));
+}
+
 static dibs_status resume_tx(struct tx *tx, const void *input, void *output)
 {
     struct session_row session = {0};
@@ -168,10 +180,7 @@ static dibs_status resume_tx(struct tx *tx, const void *input, void *output)
     }
     for (size_t i = 0; i < lost.count && db_ok(tx->db); i++)
         resume_one(tx, &session, &lost.items[i], output);
-    db_exec(tx->db,
-            SQL("UPDATE claim SET attention = 0 WHERE session_id = $1 AND attention = 1 AND "
-                "ended_at IS NOT NULL"),
-            DB_ARGS(db_t(session.id)));
+    forget_lost(tx, session.id);
     dibs__session_touch(tx, session.id);
     return dibs__store_status(tx);
 }

@@ -9,6 +9,8 @@
  */
 #include "core/core.h"
 
+#include "base/log.h"
+
 #include <errno.h>
 #include <ini.h>
 #include <stddef.h>
@@ -184,6 +186,20 @@ dibs_status dibs__settings_load(dibs *d, struct dibs_strings options, struct dib
     for (size_t i = 0; status == DIBS_OK && i < options.count; i++)
         status = read_option(d, options.items[i], err);
     return status == DIBS_OK ? check_together(d, err) : status;
+}
+
+bool dibs__reload(dibs *d, struct dibs_strings options)
+{
+    struct dibs_error err = {0};
+    struct dibs_settings before = d->settings;
+    const char *origin[COUNT_OF(d->setting_origin)];
+    memcpy(origin, d->setting_origin, sizeof origin);
+    if (dibs__settings_load(d, options, &err) == DIBS_OK)
+        return true;
+    d->settings = before;
+    memcpy(d->setting_origin, origin, sizeof origin);
+    log_line(LOG_WARN, "the settings stay as they were: %s", err.message);
+    return false;
 }
 
 const struct dibs_settings *dibs_settings(const dibs *d)

@@ -25,8 +25,8 @@ int64_t dibs__clock_now(const dibs *d)
 static void shift_leases(struct tx *tx, int64_t delta)
 {
     db_exec(tx->db,
-            SQL("UPDATE claim SET expires_at = expires_at + $1, heartbeat_at = heartbeat_at + $1 "
-                "WHERE ended_at IS NULL"),
+            SQL("UPDATE claim SET expires_at = expires_at + $1, heartbeat_at = heartbeat_at + $1, "
+                "claimed_at = claimed_at + $1 WHERE ended_at IS NULL"),
             DB_ARGS(db_i(delta)));
     db_exec(tx->db,
             SQL("UPDATE session SET heartbeat_at = heartbeat_at + $1 WHERE ended_at IS NULL"),
@@ -38,10 +38,40 @@ static void shift_leases(struct tx *tx, int64_t delta)
             SQL("UPDATE task SET due_at = due_at + $1 WHERE due_at IS NOT NULL "
                 "AND (run_after IS NULL OR due_at > run_after)"),
             DB_ARGS(db_i(delta)));
-    db_exec(tx->db, SQL("UPDATE counter SET value = value + $1 WHERE name = 'cleanup_at'"),
+    db_exec(tx->db,
+            SQL("UPDATE counter SET value = value + $1 "
+                "WHERE (name = 'cleanup_at' OR name = 'alive_at') AND value > 0"),
             DB_ARGS(db_i(delta)));
     /* how long an answer can be asked for again is a duration too */
     db_exec(tx->db, SQL("UPDATE idempotency SET at = at + $1"), DB_ARGS(db_i(delta)));
+}
+
+/* A lease that had ended by `since`, or was renewed after it, has lost nothing. */
+int64_t dibs__leases_extend(struct tx *tx, int64_t since, const char *reason)
+{
+    int64_t by = tx->now - since;
+    if (by <= 0)
+        return 0;
+    db_exec(tx->db,
+            SQL("UPDATE session SET heartbeat_at = heartbeat_at + $1 "
+                "WHERE ended_at IS NULL AND heartbeat_at <= $2"),
+            DB_ARGS(db_i(by), db_i(since)));
+    db_exec(tx->db,
+            SQL("UPDATE claim SET expires_at = expires_at + $1, heartbeat_at = heartbeat_at + $1, "
+                "warned = CASE kind WHEN 'lock' THEN warned ELSE 0 END "
+                "WHERE ended_at IS NULL AND expires_at > $2 AND heartbeat_at <= $2"),
+            DB_ARGS(db_i(by), db_i(since)));
+    int64_t count = db_changes(tx->db);
+    if (count == 0 || !db_ok(tx->db))
+        return 0;
+    struct jw *w =
+        dibs__event_begin(tx, &(struct event_head){.type = "leases:extended", .held_ms = -1});
+    jw_kint(w, "byMs", by);
+    jw_kint(w, "count", count);
+    jw_ktext(w, "reason", reason);
+    jw_ktime(w, "heldSince", since); /* those that were live and not renewed since then */
+    dibs__event_end(tx);
+    return count;
 }
 
 static void adjust(struct tx *tx, const char *boot, int64_t offset, int64_t delta,

@@ -150,6 +150,29 @@ static enum dibs_task_status or_blocked(struct tx *tx, const struct task_row *ro
     return queued && dibs__has_unfinished_dependencies(tx, row->key) ? DIBS_TASK_BLOCKED : to;
 }
 
+/* The two moves that every task makes, with the columns that they change and no others: an index is
+ * not even looked at when none of its columns is set. What was ready or running is not put off. */
+static void save_claimed(struct tx *tx, struct task_row *row)
+{
+    row->version++;
+    row->updated_at = tx->now;
+    db_exec(tx->db,
+            SQL("UPDATE task SET status = 'in_progress', ready = 0, attempts = $2, version = $3, "
+                "last_token = $4, updated_at = $5 WHERE key = $1"),
+            DB_ARGS(db_i(row->key), db_i(row->attempts), db_i(row->version), db_i(row->last_token),
+                    db_i(row->updated_at)));
+}
+
+static void save_completed(struct tx *tx, struct task_row *row)
+{
+    row->version++;
+    row->updated_at = tx->now;
+    db_exec(tx->db,
+            SQL("UPDATE task SET status = 'completed', version = $2, updated_at = $3, "
+                "finished_at = $3, parts = parts | $4 WHERE key = $1"),
+            DB_ARGS(db_i(row->key), db_i(row->version), db_i(row->updated_at), db_i(row->parts)));
+}
+
 void dibs__task_set_status(struct tx *tx, struct task_row *row, enum task_move move,
                            enum dibs_task_status to)
 {
@@ -161,29 +184,46 @@ void dibs__task_set_status(struct tx *tx, struct task_row *row, enum task_move m
         return;
     }
     to = or_blocked(tx, row, to);
+    bool was_ready = row->ready, was_running = row->status == DIBS_TASK_IN_PROGRESS;
     row->status = to;
     row->finished_at = dibs__task_is_final(to) ? tx->now : 0;
     bool due = row->due_at <= tx->now;
     row->ready = to == DIBS_TASK_OPEN && due;
     if (to != DIBS_TASK_OPEN || due)
         row->due_at = 0;
-    dibs__task_save(tx, row);
+    if (move == MOVE_CLAIM && was_ready)
+        save_claimed(tx, row);
+    else if (move == MOVE_COMPLETE && was_running)
+        save_completed(tx, row);
+    else
+        dibs__task_save(tx, row);
+}
+
+void dibs__task_add_parts(struct tx *tx, int64_t key, int64_t parts)
+{
+    db_exec(tx->db, SQL("UPDATE task SET parts = parts | $2 WHERE key = $1 AND parts & $2 <> $2"),
+            DB_ARGS(db_i(key), db_i(parts)));
+    bool another = tx->parts_key && tx->parts_key != key;
+    tx->parts_key = another ? -1 : key; /* several: any row may lack them */
+    tx->parts |= parts;
 }
 
 void dibs__task_save(struct tx *tx, struct task_row *row)
 {
     row->version++;
     row->updated_at = tx->now;
+    tx->d->wakes.tasks += row->ready;
+    tx->d->wakes.assigned += row->status == DIBS_TASK_ASSIGNED;
     db_exec(tx->db,
             SQL("UPDATE task SET status = $2, ready = $3, attempts = $4, generation = $5, version "
                 "= $6, due_at = $7, "
                 "assignee = $8, offered_to = $9, last_token = $10, updated_at = $11, finished_at = "
-                "$12 WHERE key = $1"),
+                "$12, parts = parts | $13 WHERE key = $1"),
             DB_ARGS(db_i(row->key), db_t(dibs_task_status_name(row->status)), db_i(row->ready),
                     db_i(row->attempts), db_i(row->generation), db_i(row->version),
                     db_i_or_null(row->due_at), db_t(row->assignee), db_t(row->offered_to),
                     db_i_or_null(row->last_token), db_i(row->updated_at),
-                    db_i_or_null(row->finished_at)));
+                    db_i_or_null(row->finished_at), db_i(row->parts)));
 }
 
 struct jw *dibs__task_event(struct tx *tx, const char *type, const struct task_row *row,

@@ -263,11 +263,12 @@ int fault_tests(const char *group, const char *promise, fault_body *const *bodie
 {
     static struct CMUnitTest tests[200];
     static char names[200][160];
-    const struct fault_row *const tables[] = {fault_task_rows, fault_session_rows};
+    const struct fault_row *const tables[] = {fault_task_rows, fault_session_rows,
+                                              fault_serve_rows};
     size_t count = 0;
     current_bodies = bodies;
     current_body_count = body_count;
-    for (size_t t = 0; t < 2; t++)
+    for (size_t t = 0; t < sizeof tables / sizeof tables[0]; t++)
         for (const struct fault_row *row = tables[t]; row->call && count < 200; row++, count++) {
             snprintf(names[count], sizeof names[count], "%s%s%s %s", row->operation,
                      row->which ? " " : "", row->which ? row->which : "", promise);

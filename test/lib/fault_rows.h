@@ -19,7 +19,8 @@ struct fault_row {
     bool in_steps;
     void (*prepare)(struct scene *s); /* what the scene needs besides; NULL */
 };
-extern const struct fault_row fault_task_rows[], fault_session_rows[]; /* end with call NULL */
+/* end with call NULL */
+extern const struct fault_row fault_task_rows[], fault_session_rows[], fault_serve_rows[];
 
 /* SQLite asks for memory very often. Unless DIBS_TEST_SCALE is above 1, its later requests are
  * failed only here and there. */

@@ -5,6 +5,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "core/key.h"
+#include "core/owner.h"
 #include "fault_calls.h"
 #include "fault_rows.h"
 
@@ -171,6 +173,31 @@ static dibs_status dispatch(struct scene *s, dibs_arena *a)
     return status;
 }
 
+/* ---- keys ------------------------------------------------------------------------------------ */
+
+/* The id of a key in the scene; made by prepare_key. */
+static char key_id[KEY_ID_CHARS + 1];
+
+static void prepare_key(struct scene *s)
+{
+    struct dibs_key_added out = {0};
+    struct dibs_key_new in = {.name = "before", .role = DIBS_ROLE_WORKER};
+    assert_int_equal(dibs__key_add(s->d, s->f->a, &in, &out, &s->err), DIBS_OK);
+    snprintf(key_id, sizeof key_id, "%s", out.key.id);
+}
+
+CALL(key_add, dibs__key_add, struct dibs_key_added,
+     &(struct dibs_key_new){.name = "new", .role = DIBS_ROLE_ADMIN, .project = "web"})
+CALL(key_revoke, dibs__key_revoke, struct dibs_key_row, key_id)
+ASK(keys_load, dibs__keys_load, struct dibs_key_list)
+CALL(session_owner, dibs__session_owner, struct dibs_session_owner, "ann-1")
+CALL(task_project, dibs__task_project, const char *, "held")
+
+static dibs_status set_owner(struct scene *s, dibs_arena *a)
+{
+    return dibs__session_set_owner(s->d, a, "ann-1", "k234567", &s->err);
+}
+
 /* ---- backup and diagnosis -------------------------------------------------------------------- */
 
 static dibs_status backup(struct scene *s, dibs_arena *a)
@@ -222,6 +249,12 @@ const struct fault_row fault_session_rows[] = {
     {"dibs_once", NULL, once, DIBS_OK, false, NULL},
     {"dibs_subscribe", NULL, subscribe, DIBS_OK, false, NULL},
     {"dibs_dispatch", NULL, dispatch, DIBS_OK, false, prepare_dispatch},
+    {"dibs__key_add", NULL, key_add, DIBS_OK, false, NULL},
+    {"dibs__key_revoke", NULL, key_revoke, DIBS_OK, false, prepare_key},
+    {"dibs__keys_load", NULL, keys_load, DIBS_OK, false, prepare_key},
+    {"dibs__session_owner", NULL, session_owner, DIBS_OK, false, NULL},
+    {"dibs__session_set_owner", NULL, set_owner, DIBS_OK, false, NULL},
+    {"dibs__task_project", NULL, task_project, DIBS_OK, false, NULL},
     {"dibs_backup", NULL, backup, DIBS_OK, false, NULL},
     {"dibs_diagnose", "in depth", diagnose, DIBS_OK, false, NULL},
     {0},

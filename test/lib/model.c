@@ -242,6 +242,24 @@ static void revive(struct model *m, struct m_claim *c)
     t->unseen = false;
 }
 
+void model_extend(struct model *m, int64_t by)
+{
+    int64_t since = m->now - by;
+    for (int i = 0; i < MODEL_SESSIONS; i++)
+        if (m_is_there(m, i) && m->sessions[i].heartbeat <= since)
+            m->sessions[i].heartbeat += by;
+    for (int i = 0; i < m->claim_count; i++) {
+        struct m_claim *c = &m->claims[i];
+        bool unseen = c->kind != M_LOCK && m->tasks[c->task].unseen && m->tasks[c->task].claim == i;
+        if ((c->ended && !unseen) || c->expires <= since || c->heartbeat > since)
+            continue;
+        if (c->ended)
+            revive(m, c);
+        c->expires += by;
+        c->heartbeat += by;
+    }
+}
+
 void model_reboot(struct model *m, int64_t wall_ms)
 {
     int64_t seen = m->last_event_at;

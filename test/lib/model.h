@@ -34,7 +34,6 @@ struct m_claim {
     int64_t expires, heartbeat, ttl;
     const char *checkpoint;
     bool ended, told;
-    bool unclear; /* whether the session has been told is not said */
     const char *reason;
 };
 
@@ -184,6 +183,12 @@ dibs_status model_deregister(struct model *m, int session);
 void model_release_session(struct model *m, int session, const char *reason);
 const char *model_orphan_reason(const struct model *m, int session, bool check_process);
 void model_cleanup_orphaned(struct model *m, bool check_process);
+void model_process_ended(struct model *m, int session);
+/* Leases held and not renewed in the last `by` ms, and sessions silent all that time, get them
+ * back. */
+void model_extend(struct model *m, int64_t by);
+/* As it is seen: stale from its threshold on, whether or not a sweep has said so. */
+enum dibs_session_status model_session_status(const struct model *m, int session);
 void model_cleanup_sessions(struct model *m, struct dibs_stale_sessions *out);
 
 dibs_status model_lock_take(struct model *m, int resource, int session, bool shared, int64_t ttl);

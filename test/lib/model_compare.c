@@ -160,10 +160,11 @@ static const char *compare_session(const struct model *m, int at, const struct d
 {
     const struct m_session *s = &m->sessions[at];
     struct holdings h = count_held(m, at);
-    if (seen->status != s->status || seen->incarnation != s->incarnation)
+    enum dibs_session_status status = model_session_status(m, at);
+    if (seen->status != status || seen->incarnation != s->incarnation)
         return DISAGREE("session '%s' is %s in its life %" PRId64 ", not %s in %" PRId64, s->id,
                         dibs_session_status_name(seen->status), seen->incarnation,
-                        dibs_session_status_name(s->status), s->incarnation);
+                        dibs_session_status_name(status), s->incarnation);
     if (!m_same(seen->project, s->project) || !m_same(seen->agent_id, s->agent))
         return DISAGREE("session '%s' is of %s and agent %s", s->id, seen->project,
                         or_none(seen->agent_id));

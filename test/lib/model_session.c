@@ -94,7 +94,6 @@ dibs_status model_resume(struct model *m, int session)
             continue;
         /* what it has resumed or sees gone it knows; of the rest nothing was said */
         c->told = counts_as_lost(c);
-        c->unclear = !c->told;
     }
     m_heard(m, session);
     return DIBS_OK;
@@ -123,8 +122,6 @@ dibs_status model_deregister(struct model *m, int session)
         struct m_claim *c = &m->claims[i];
         if (c->session == session && !c->ended)
             m_end(c, "session_deregistered", true);
-        else if (c->session == session && c->kind == M_LOCK)
-            c->unclear = true; /* it had run out: whether the session let go of it or lost it */
     }
     m->sessions[session].status = DIBS_SESSION_ENDED;
     return DIBS_OK;
@@ -168,6 +165,27 @@ void model_cleanup_orphaned(struct model *m, bool check_process)
     }
 }
 
+static void end_session(struct model *m, int session, const char *reason)
+{
+    for (int i = 0; i < m->claim_count; i++)
+        if (m->claims[i].session == session && !m->claims[i].ended)
+            orphan(m, &m->claims[i], reason);
+    m->sessions[session].status = DIBS_SESSION_ENDED;
+}
+
+void model_process_ended(struct model *m, int session)
+{
+    if (m_is_there(m, session) && m_process(m, session) == DIBS_PROCESS_DEAD)
+        end_session(m, session, "process_dead");
+}
+
+enum dibs_session_status model_session_status(const struct model *m, int session)
+{
+    const struct m_session *s = &m->sessions[session];
+    bool silent = s->status == DIBS_SESSION_ACTIVE && m->now - s->heartbeat > STALE_MS;
+    return silent ? DIBS_SESSION_STALE : s->status;
+}
+
 void model_cleanup_sessions(struct model *m, struct dibs_stale_sessions *out)
 {
     *out = (struct dibs_stale_sessions){0};
@@ -182,10 +200,7 @@ void model_cleanup_sessions(struct model *m, struct dibs_stale_sessions *out)
             s->status = DIBS_SESSION_STALE;
             continue;
         }
-        for (int k = 0; k < m->claim_count; k++)
-            if (m->claims[k].session == i && !m->claims[k].ended)
-                orphan(m, &m->claims[k], reason);
-        s->status = DIBS_SESSION_ENDED;
+        end_session(m, i, reason);
         out->ended++;
     }
 }

@@ -252,7 +252,8 @@ static void note_chance(struct replay *r, struct item *item, const struct dibs_e
     *chance_ = (struct replay_chance){.from = e->number,
                                       .to = INT64_MAX,
                                       .due_ms = time_of(data, open ? "runAfter" : "expiresAt"),
-                                      .type = item->type};
+                                      .type = item->type,
+                                      .held = claimed};
     item->chance_at = (int64_t)r->chance_count - 1;
 }
 
@@ -268,6 +269,18 @@ static void note_task(struct replay *r, const struct dibs_event *e, const json_t
         wrong(r, e, "task '%s' is completed twice", text_of(data, "taskId"));
     item->completed = strcmp(text_of(data, "status"), "completed") == 0;
     note_chance(r, item, e, data);
+}
+
+/* The leases that were held in a time when nobody could be heard end later. */
+static void note_extension(struct replay *r, const json_t *data)
+{
+    int64_t by = json_integer_value(json_object_get(data, "byMs"));
+    int64_t since = time_of(data, "heldSince");
+    for (size_t i = 0; i < r->item_count; i++) {
+        int64_t at = r->items[i].chance_at;
+        if (at >= 0 && r->chances[at].held && r->chances[at].due_ms > since)
+            r->chances[at].due_ms += by;
+    }
 }
 
 /* ---- playing --------------------------------------------------------------------------------- */
@@ -287,6 +300,8 @@ static void play(struct replay *r, const struct dibs_event *e)
         note_grant(r, e, data);
     if (strncmp(e->type, "task:", 5) == 0)
         note_task(r, e, data);
+    if (strcmp(e->type, "leases:extended") == 0)
+        note_extension(r, data);
     json_decref(data);
 }
 

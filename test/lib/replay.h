@@ -24,6 +24,7 @@ struct replay_grant {
 struct replay_chance {
     int64_t from, to, due_ms; /* to = INT64_MAX: still */
     int type;                 /* see replay_type */
+    bool held;                /* due_ms is the deadline of its lease */
 };
 
 struct replay;

@@ -187,10 +187,11 @@ struct dibs_strings sim_tags(unsigned mask, const char *room[3])
 
 static const struct sim_row *choose(struct sim *s, bool for_batch)
 {
-    const struct sim_row *const tables[] = {sim_task_ops, sim_move_ops, sim_session_ops};
+    const struct sim_row *const tables[] = {sim_task_ops, sim_move_ops, sim_session_ops,
+                                            sim_serve_ops};
     int sum = 0;
     for (int pass = 0, at = 0; pass < 2; pass++) {
-        for (size_t t = 0; t < 3; t++) {
+        for (size_t t = 0; t < sizeof tables / sizeof tables[0]; t++) {
             for (const struct sim_row *row = tables[t]; row->weight; row++) {
                 if (for_batch && row->not_in_batch)
                     continue;

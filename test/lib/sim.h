@@ -73,7 +73,7 @@ struct sim_row {
     bool not_in_batch;
 };
 /* end with weight 0; the first row creates a task, registers a session */
-extern const struct sim_row sim_task_ops[], sim_move_ops[], sim_session_ops[];
+extern const struct sim_row sim_task_ops[], sim_move_ops[], sim_session_ops[], sim_serve_ops[];
 
 /* ---- the whole ------------------------------------------------------------------------------- */
 

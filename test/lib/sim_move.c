@@ -63,15 +63,6 @@ static void op_cancel(struct sim *s)
     finish(s, task, model_cancel(&s->m, task), answered, &out);
 }
 
-/* Of a task whose lapse nobody has seen it is not clear whether it is unfinished. */
-static bool reopen_is_unclear(struct sim *s, int task)
-{
-    for (int i = 0; task != NOBODY && s->m.tasks[task].dedupe && i < s->m.task_count; i++)
-        if (s->m.tasks[i].unseen && m_same(s->m.tasks[i].dedupe, s->m.tasks[task].dedupe))
-            return true;
-    return false;
-}
-
 /* Mostly one that others need: they wait again then. */
 static int task_to_reopen(struct sim *s)
 {
@@ -90,8 +81,6 @@ static void op_reopen(struct sim *s)
     int task = task_to_reopen(s);
     struct dibs_task out = {0};
     sim_follow(s);
-    if (reopen_is_unclear(s, task))
-        return;
     sim_begin(s, "reopen %s", sim_id(s, task));
     struct dibs_move in = {.task_id = sim_id(s, task)};
     dibs_status answered = dibs_task_reopen(s->d, s->a, &in, &out, &s->err);

@@ -28,16 +28,6 @@ static void check_task(struct sim *s, int task, dibs_status status, const struct
 
 /* ---- create ---------------------------------------------------------------------------------- */
 
-/* A task that was found by its dedupe key must be unfinished; whether one whose last lease has run
- * out is so, the documents leave open. */
-static bool dedupe_is_unclear(const struct sim *s, const char *key)
-{
-    for (int i = 0; key && i < s->m.task_count; i++)
-        if (s->m.tasks[i].unseen && m_same(s->m.tasks[i].dedupe, key))
-            return true;
-    return false;
-}
-
 static struct m_new choose_new(struct sim *s, char id[24])
 {
     static const int64_t priorities[] = {0, 25, 50, 50, 75, 100};
@@ -60,8 +50,6 @@ static struct m_new choose_new(struct sim *s, char id[24])
         if (sim_percent(s, 30))
             in.needs |= (uint64_t)1 << sim_below(s, s->m.task_count);
     in.needs_unknown = sim_percent(s, 2);
-    if (dedupe_is_unclear(s, in.dedupe))
-        in.dedupe = NULL;
     if (sim_percent(s, 70)) {
         snprintf(id, 24, "t-%d", sim_percent(s, 95) ? s->m.task_count : 0);
         in.id = id;

@@ -227,6 +227,26 @@ static void test_a_review_that_runs_out_is_offered_again_and_no_attempt_is_count
     assert_ok(f, try_review(f, "t", "amy-1"));
 }
 
+static void test_a_review_past_its_deadline_is_over_whether_or_not_it_was_swept(void **state)
+{
+    struct fixture *f = *state;
+    struct dibs_cleaned cleaned = {0};
+    make_agent_session(f, "ann-1", "ann");
+    for (int swept = 0; swept < 2; swept++) {
+        const char *id = swept ? "swept" : "unseen";
+        make_task(f, id);
+        assert_ok(f, try_move(f, dibs_task_offer, id, "ann"));
+        assert_ok(f, try_review(f, id, "ann-1"));
+        assert_refused(f, DIBS_TASK_NOT_CLAIMED, try_heartbeat(f, id, "ann-1", 0));
+        world_pass(&f->world, MINUTES(30));
+        if (swept)
+            assert_ok(f, dibs_cleanup_expired(f->d, f->a, &cleaned, &f->err));
+        assert_refused(f, DIBS_CLAIM_EXPIRED, try_heartbeat(f, id, "ann-1", 0));
+        assert_refused(f, DIBS_CLAIM_EXPIRED, try_complete(f, id, "ann-1", 0, NULL));
+        assert_status(f, id, "offered");
+    }
+}
+
 static void test_a_claim_that_somebody_else_ended_is_told_to_its_session_once(void **state)
 {
     struct fixture *f = *state;
@@ -290,6 +310,7 @@ int main(void)
         STORE_TEST(test_a_crash_has_no_back_off),
         STORE_TEST(test_an_expired_claim_stays_on_record_with_its_reason),
         STORE_TEST(test_a_review_that_runs_out_is_offered_again_and_no_attempt_is_counted),
+        STORE_TEST(test_a_review_past_its_deadline_is_over_whether_or_not_it_was_swept),
         STORE_TEST(test_a_claim_that_somebody_else_ended_is_told_to_its_session_once),
         STORE_TEST(test_a_session_is_not_told_of_the_ends_it_asked_for),
         STORE_TEST(test_the_file_refuses_a_claim_that_is_half_ended),

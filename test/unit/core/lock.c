@@ -376,6 +376,31 @@ static void test_a_lock_whose_holder_is_dead_goes_to_the_next_who_asks(void **st
     assert_string_equal(event_field(f, &told.items[0], "reason"), "process_dead");
 }
 
+static void test_the_end_of_a_session_does_not_let_go_of_what_had_run_out(void **state)
+{
+    struct fixture *f = *state;
+    struct dibs_deregistered gone = {0};
+    given_sessions(f);
+    take(f, (struct dibs_lock_take){.resource = "past", .session_id = "s"});
+    take(f, (struct dibs_lock_take){.resource = "live", .session_id = "s", .ttl_ms = MINUTES(5)});
+    world_pass(&f->world, MINUTES(2));
+    assert_ok(f, dibs_session_deregister(f->d, f->a, "s", &gone, &f->err));
+    assert_int_equal(gone.locks_released, 1);
+    struct dibs_event_list expired = events_of(f, "lock:expired");
+    struct dibs_event_list released = events_of(f, "lock:released");
+    assert_int_equal(expired.count, 1);
+    assert_int_equal(released.count, 1);
+    assert_string_equal(event_field(f, &expired.items[0], "resource"), "past");
+    assert_string_equal(event_field(f, &expired.items[0], "reason"), "expired");
+    assert_string_equal(event_field(f, &released.items[0], "resource"), "live");
+    assert_int_equal(probe_int(f, "SELECT count(*) FROM claim WHERE end_reason = 'expired'"), 1);
+    make_session(f, "s");
+    struct dibs_session_news news = {0};
+    assert_ok(f, dibs_session_heartbeat(f->d, f->a, "s", &news, &f->err));
+    assert_int_equal(news.lost.count, 1); /* it did not let go of that one by itself */
+    assert_string_equal(news.lost.items[0].resource, "past");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -395,6 +420,7 @@ int main(void)
         STORE_TEST(test_the_list_shows_live_locks_by_name_and_filters),
         STORE_TEST(test_a_failing_store_neither_grants_nor_frees),
         STORE_TEST(test_a_lock_whose_holder_is_dead_goes_to_the_next_who_asks),
+        STORE_TEST(test_the_end_of_a_session_does_not_let_go_of_what_had_run_out),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -463,7 +463,31 @@ static void test_the_health_of_a_session_is_that_of_its_worst_claim_or_its_silen
     assert_int_equal(get_session(f, "quiet").health, DIBS_HEALTH_HEALTHY);
     world_pass(&f->world, MINUTES(1) + 1);
     assert_int_equal(get_session(f, "quiet").health, DIBS_HEALTH_STALE);
-    assert_int_equal(get_session(f, "quiet").status, DIBS_SESSION_ACTIVE); /* nobody has swept */
+    assert_int_equal(get_session(f, "quiet").status, DIBS_SESSION_STALE);
+}
+
+static void test_a_silent_session_is_stale_before_any_sweep_has_seen_it(void **state)
+{
+    struct fixture *f = *state;
+    struct dibs_session_list list = {0};
+    struct dibs_summary summary = {0};
+    struct dibs_session_filter all = {.limit = 0};
+    make_session(f, "s");
+    world_pass(&f->world, MINUTES(5));
+    assert_int_equal(get_session(f, "s").status, DIBS_SESSION_ACTIVE);
+    world_pass(&f->world, 1);
+    make_session(f, "t");
+    assert_int_equal(get_session(f, "s").status, DIBS_SESSION_STALE);
+    assert_ok(f, dibs_session_list(f->d, f->a, &all, &list, &f->err));
+    assert_int_equal(list.items[0].status, DIBS_SESSION_STALE);
+    assert_int_equal(list.items[1].status, DIBS_SESSION_ACTIVE);
+    assert_ok(f, dibs_session_summary(f->d, f->a, NULL, &summary, &f->err));
+    assert_int_equal(summary.stale_sessions, 1);
+    assert_int_equal(summary.active_sessions, 1);
+    assert_int_equal(events_of(f, "session:stale").count, 0); /* looking is not finding */
+    struct dibs_session_news news = {0};
+    assert_ok(f, dibs_session_heartbeat(f->d, f->a, "s", &news, &f->err));
+    assert_int_equal(news.session.status, DIBS_SESSION_ACTIVE);
 }
 
 int main(void)
@@ -493,6 +517,7 @@ int main(void)
         STORE_TEST(test_a_list_shows_what_each_session_works_on),
         cmocka_unit_test(test_status_words_are_those_of_the_domain),
         STORE_TEST(test_the_health_of_a_session_is_that_of_its_worst_claim_or_its_silence),
+        STORE_TEST(test_a_silent_session_is_stale_before_any_sweep_has_seen_it),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

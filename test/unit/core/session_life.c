@@ -417,6 +417,24 @@ static void test_what_was_given_back_cancelled_or_reopened_is_not_resumed(void *
     assert_string_equal(back.gone.items[0].task_id, "reopened");
 }
 
+static void test_a_cancellation_before_a_resume_is_still_told(void **state)
+{
+    struct fixture *f = *state;
+    make_session(f, "s");
+    given_claim(f, "cancelled", "s");
+    given_claim(f, "blocked", "s");
+    given_claim(f, "lost", "s");
+    move(f, dibs_task_cancel, (struct dibs_move){.task_id = "cancelled"});
+    move(f, dibs_task_block, (struct dibs_move){.task_id = "blocked"});
+    world_pass(&f->world, HALF_HOUR);
+    assert_int_equal(resume(f, "s").taken.count, 1);
+    struct dibs_session_news news = beat(f, "s");
+    assert_int_equal(news.lost.count, 2); /* of the third the resume has told */
+    assert_int_equal(news.cancel_requested.count, 1);
+    assert_string_equal(news.cancel_requested.items[0], "cancelled");
+    assert_int_equal(beat(f, "s").lost.count, 0);
+}
+
 static void test_a_task_whose_attempts_are_used_up_is_gone(void **state)
 {
     struct fixture *f = *state;
@@ -480,6 +498,7 @@ int main(void)
         STORE_TEST(test_a_task_lost_twice_is_resumed_once),
         STORE_TEST(test_a_session_that_was_ended_as_stale_resumes_after_registering_again),
         STORE_TEST(test_what_was_given_back_cancelled_or_reopened_is_not_resumed),
+        STORE_TEST(test_a_cancellation_before_a_resume_is_still_told),
         STORE_TEST(test_a_task_whose_attempts_are_used_up_is_gone),
         STORE_TEST(test_resume_counts_as_a_sign_of_life),
         STORE_TEST(test_a_resume_on_a_failing_store_takes_nothing),

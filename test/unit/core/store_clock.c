@@ -114,6 +114,27 @@ static void test_the_write_after_the_step_may_be_about_the_lease_itself(void **s
     assert_int_equal(events.items[events.count - 2].at_ms, f->world.wall_ms);
 }
 
+static void test_how_long_a_task_was_held_does_not_depend_on_the_clock(void **state)
+{
+    struct fixture *f = *state;
+    struct dibs_released out = {0};
+    given_claim(f);
+    world_pass(&f->world, MINUTES(5));
+    world_set_clock(&f->world, f->world.wall_ms + HOURS(5));
+    write_something(f);
+    world_pass(&f->world, MINUTES(5));
+    struct dibs_release in = {.task_id = "a", .session_id = "s"};
+    assert_ok(f, dibs_claim_release(f->d, f->a, &in, &out, &f->err));
+    assert_int_equal(out.held_ms, MINUTES(10));
+    claim(f, "a", "s");
+    world_pass(&f->world, MINUTES(5));
+    world_set_clock(&f->world, f->world.wall_ms - HOURS(50));
+    write_something(f);
+    world_pass(&f->world, MINUTES(5));
+    assert_ok(f, dibs_claim_release(f->d, f->a, &in, &out, &f->err));
+    assert_int_equal(out.held_ms, MINUTES(10));
+}
+
 static void test_drift_up_to_two_seconds_changes_nothing(void **state)
 {
     struct fixture *f = *state;
@@ -339,6 +360,7 @@ int main(void)
         STORE_TEST(test_a_clock_set_forward_ends_no_lease),
         STORE_TEST(test_a_clock_set_back_prolongs_no_lease),
         STORE_TEST(test_the_write_after_the_step_may_be_about_the_lease_itself),
+        STORE_TEST(test_how_long_a_task_was_held_does_not_depend_on_the_clock),
         STORE_TEST(test_drift_up_to_two_seconds_changes_nothing),
         STORE_TEST(test_all_handles_follow_one_move),
         STORE_TEST(test_a_refused_operation_does_not_move_the_clock),

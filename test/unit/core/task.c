@@ -428,6 +428,25 @@ static void test_a_finished_task_gives_its_key_free(void **state)
     assert_int_equal(task_count(f), 3);
 }
 
+static void test_a_task_whose_last_lease_has_run_out_gives_its_key_free(void **state)
+{
+    struct fixture *f = *state;
+    make_session(f, "s");
+    struct dibs_task_new once = keyed;
+    once.max_attempts = DIBS_VALUE(1);
+    struct dibs_task first = make_task_as(f, once);
+    claim(f, first.id, "s");
+    world_pass(&f->world, MINUTES(30)); /* it has failed, though nobody has looked */
+    struct dibs_task second = make_task_as(f, keyed);
+    assert_false(second.deduplicated);
+    assert_string_not_equal(second.id, first.id);
+    assert_status(f, first.id, "failed");
+    claim(f, second.id, "s");
+    world_pass(&f->world, MINUTES(30)); /* has attempts left: not finished */
+    assert_string_equal(make_task_as(f, keyed).id, second.id);
+    assert_status(f, second.id, "open");
+}
+
 static void test_each_project_has_its_own_keys(void **state)
 {
     struct fixture *f = *state;
@@ -493,6 +512,7 @@ int main(void)
         STORE_TEST(test_the_claim_timeout_of_a_task_is_the_lease_of_a_claim_that_names_none),
         STORE_TEST(test_an_unfinished_task_with_the_key_is_returned_instead),
         STORE_TEST(test_a_finished_task_gives_its_key_free),
+        STORE_TEST(test_a_task_whose_last_lease_has_run_out_gives_its_key_free),
         STORE_TEST(test_each_project_has_its_own_keys),
         STORE_TEST(test_two_tasks_of_one_call_with_one_key_are_one_task),
         STORE_TEST(test_a_task_whose_key_is_in_use_again_cannot_be_reopened),

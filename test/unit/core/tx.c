@@ -248,17 +248,175 @@ static void test_a_batch_on_a_failing_store_leaves_all_or_nothing(void **state)
     assert_true(exists_on(f, f->d, "a") && exists_on(f, f->d, "b"));
 }
 
-static void test_one_batch_at_a_time(void **state)
+static void test_there_is_nothing_to_commit_without_a_batch(void **state)
 {
     struct fixture *f = *state;
     assert_refused(f, DIBS_STORE_BUSY, dibs_batch_commit(f->d, &f->err));
     assert_string_equal(f->err.message, "no batch is open on this handle");
+}
+
+/* ---- batches in batches ---------------------------------------------------------------------- */
+
+static void test_an_inner_batch_is_undone_alone(void **state)
+{
+    struct fixture *f = *state;
     begin(f);
-    assert_refused(f, DIBS_STORE_BUSY, dibs_batch_begin(f->d, &f->err));
-    assert_string_equal(f->err.message, "a transaction is already open on this handle");
-    assert_ok(f, create(f, "a")); /* the first is as it was */
+    assert_ok(f, create(f, "a"));
+    begin(f);
+    assert_ok(f, create(f, "b"));
+    begin(f);
+    assert_ok(f, create(f, "c"));
+    commit(f); /* into b's batch, with which it goes */
+    assert_true(exists_on(f, f->d, "c"));
+    dibs_batch_cancel(f->d);
+    assert_false(exists_on(f, f->d, "b") || exists_on(f, f->d, "c"));
+    assert_ok(f, create(f, "d"));
     commit(f);
-    assert_true(exists_on(f, f->d, "a"));
+    assert_true(exists_on(f, f->d, "a") && exists_on(f, f->d, "d"));
+    assert_int_equal(probe_int(f, "SELECT count(*) FROM task"), 2);
+    assert_int_equal(events_of(f, "task:created").count, 2); /* its events went with it */
+}
+
+static void test_an_inner_batch_is_on_disk_with_the_outermost(void **state)
+{
+    struct fixture *f = *state;
+    dibs *other = NULL;
+    struct dibs_options options = {.data_dir = f->data_dir, .platform = &f->world.platform};
+    assert_ok(f, dibs_open(&options, &other, &f->err));
+    begin(f);
+    begin(f);
+    assert_ok(f, create(f, "a"));
+    commit(f);
+    assert_false(exists_on(f, other, "a"));
+    commit(f);
+    assert_true(exists_on(f, other, "a"));
+    begin(f);
+    begin(f);
+    assert_ok(f, create(f, "b"));
+    commit(f);
+    dibs_batch_cancel(f->d);
+    assert_false(exists_on(f, f->d, "b"));
+    dibs_close(other);
+}
+
+static void test_batches_nest_only_so_deep(void **state)
+{
+    struct fixture *f = *state;
+    begin(f);
+    for (int i = 0; i < BATCH_LEVELS_MAX; i++)
+        begin(f);
+    assert_refused(f, DIBS_STORE_BUSY, dibs_batch_begin(f->d, &f->err));
+    assert_ok(f, create(f, "a"));
+    for (int i = 0; i < BATCH_LEVELS_MAX; i++)
+        commit(f);
+    assert_ok(f, create(f, "b"));
+    commit(f);
+    assert_true(exists_on(f, f->d, "a") && exists_on(f, f->d, "b"));
+    assert_refused(f, DIBS_STORE_BUSY, dibs_batch_commit(f->d, &f->err));
+}
+
+static dibs_status op_batch_in_batch(struct fixture *f)
+{
+    dibs_status status = dibs_batch_begin(f->d, &f->err);
+    if (status != DIBS_OK)
+        return status;
+    status = create(f, "a");
+    if (status == DIBS_OK)
+        status = dibs_batch_begin(f->d, &f->err);
+    if (status == DIBS_OK) {
+        status = create(f, "b");
+        if (status == DIBS_OK)
+            status = dibs_batch_commit(f->d, &f->err);
+        else
+            dibs_batch_cancel(f->d);
+    }
+    if (status == DIBS_OK)
+        return dibs_batch_commit(f->d, &f->err);
+    dibs_batch_cancel(f->d);
+    return status;
+}
+
+static void test_an_inner_batch_on_a_failing_store_leaves_all_or_nothing(void **state)
+{
+    struct fixture *f = *state;
+    assert_true(probe_fail_each(f, op_batch_in_batch) > 10);
+    assert_true(exists_on(f, f->d, "a") && exists_on(f, f->d, "b"));
+}
+
+struct batching {
+    struct fixture *f;
+    const char *kept;
+};
+
+/* The work of dibs_once: one batch kept, one undone, one left open. */
+static dibs_status work_in_batches(dibs *d, dibs_arena *a, void *context, const char **answer,
+                                   struct dibs_error *err)
+{
+    const struct batching *b = context;
+    (void)a;
+    (void)err;
+    begin(b->f);
+    assert_ok(b->f, create(b->f, b->kept));
+    commit(b->f);
+    begin(b->f);
+    assert_ok(b->f, create(b->f, "undone"));
+    dibs_batch_cancel(d);
+    begin(b->f);
+    assert_ok(b->f, create(b->f, "forgotten"));
+    *answer = "done";
+    return DIBS_OK;
+}
+
+static void test_work_that_is_done_once_may_batch(void **state)
+{
+    struct fixture *f = *state;
+    const char *answer = NULL;
+    bool repeated = false;
+    for (int in_batch = 0; in_batch < 2; in_batch++) {
+        const char *name = in_batch ? "a" : "b";
+        struct batching job = {.f = f, .kept = name};
+        struct dibs_once once = {
+            .key = name, .request = "r", .work = work_in_batches, .context = &job};
+        if (in_batch)
+            begin(f);
+        assert_ok(f, dibs_once(f->d, f->a, &once, &answer, &repeated, &f->err));
+        if (in_batch)
+            commit(f);
+        assert_true(exists_on(f, f->d, name));
+        assert_false(exists_on(f, f->d, "undone") || exists_on(f, f->d, "forgotten"));
+        assert_ok(f, dibs_once(f->d, f->a, &once, &answer, &repeated, &f->err));
+        assert_true(repeated);
+    }
+}
+
+static dibs_status cancelled_then_refused(dibs *d, dibs_arena *a, void *context,
+                                          const char **answer, struct dibs_error *err)
+{
+    struct fixture *f = context;
+    struct dibs_claim out = {0};
+    struct dibs_claim_take take = {.task_id = "a", .session_id = "t"};
+    begin(f);
+    assert_ok(f, create(f, "b"));
+    dibs_batch_cancel(d);
+    (void)answer;
+    return dibs_claim_take(d, a, &take, &out, err);
+}
+
+/* A refusal inside dibs_once keeps its trace when it is all that happened. */
+static void test_what_an_inner_batch_undid_did_not_happen(void **state)
+{
+    struct fixture *f = *state;
+    const char *answer = NULL;
+    bool repeated = false;
+    struct dibs_once once = {
+        .key = "k", .request = "r", .work = cancelled_then_refused, .context = f};
+    make_session(f, "s");
+    make_session(f, "t");
+    make_task(f, "a");
+    claim(f, "a", "s");
+    assert_refused(f, DIBS_TASK_ALREADY_CLAIMED,
+                   dibs_once(f->d, f->a, &once, &answer, &repeated, &f->err));
+    assert_int_equal(events_of(f, "task:claim-refused").count, 1);
 }
 
 static void test_tokens_and_generated_ids_grow_through_batches_and_refusals(void **state)
@@ -317,7 +475,13 @@ int main(void)
         STORE_TEST(test_a_batch_that_is_closed_over_leaves_nothing),
         STORE_TEST(test_a_read_inside_the_batch_sees_it_and_others_do_not),
         STORE_TEST(test_a_batch_on_a_failing_store_leaves_all_or_nothing),
-        STORE_TEST(test_one_batch_at_a_time),
+        STORE_TEST(test_there_is_nothing_to_commit_without_a_batch),
+        STORE_TEST(test_an_inner_batch_is_undone_alone),
+        STORE_TEST(test_an_inner_batch_is_on_disk_with_the_outermost),
+        STORE_TEST(test_batches_nest_only_so_deep),
+        STORE_TEST(test_an_inner_batch_on_a_failing_store_leaves_all_or_nothing),
+        STORE_TEST(test_work_that_is_done_once_may_batch),
+        STORE_TEST(test_what_an_inner_batch_undid_did_not_happen),
         STORE_TEST(test_tokens_and_generated_ids_grow_through_batches_and_refusals),
         STORE_TEST(test_a_program_that_only_batches_sweeps_too),
     };
