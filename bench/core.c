@@ -5,8 +5,9 @@
  *
  *   script/bench core [--json] [--quick] [--dir FOLDER]
  *
- * The first table is claim + complete in one process on a real disk, every transaction flushed. The
- * second is the processor's work for one claim-next in queues of 1 thousand to 1 million open
+ * The first table is claim + complete in one process on a real disk, every transaction flushed: by
+ * the library, as the daemon does it (JSON in and out, api_call), and with the next task asked for
+ * in the same request. The second is the processor's work for one claim-next in queues of 1 thousand to 1 million open
  * tasks, in transactions of a hundred claims, commit included; waiting for the disk is not. The
  * sizes take turns in many rounds, so that whatever else the machine does falls on all alike.
  * Medians throughout. --quick stops at 20 thousand. FOLDER (/var/tmp) must be on a disk, not in
@@ -27,6 +28,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "api/api.h"
 #include "dibs.h"
 
 #define CREATE_AT_ONCE 1000
@@ -196,17 +198,74 @@ static void fill(dibs *d, int64_t count)
 
 /* ---- claim + complete ------------------------------------------------------------------------ */
 
+enum way { BY_LIBRARY, BY_API, BY_API_AND_NEXT, WAYS };
+static const char *const way_names[WAYS] = {
+    [BY_LIBRARY] = "library", [BY_API] = "api", [BY_API_AND_NEXT] = "api, claimNext"};
+
 /* One operation on the one task under way: claims it, or completes the one claimed before. */
 struct pairing {
     dibs *d;
     dibs_arena *a;
+    enum way way;
     char task[64];
     int64_t token;
 };
 
+/* The text after `name` in an answer, up to the end of the value. */
+static void find_value(const char *answer, const char *name, char *out, size_t bytes)
+{
+    const char *at = answer != NULL ? strstr(answer, name) : NULL;
+    if (at == NULL)
+        die("bench: no %s in: %s", name, answer != NULL ? answer : "nothing");
+    at += strlen(name);
+    at += *at == '"';
+    snprintf(out, bytes, "%.*s", (int)strcspn(at, "\",}"), at);
+}
+
+/* Sends a request; the answer may hold the next task, after `where`. */
+static void call(struct pairing *p, const char *path, const char *body, const char *where)
+{
+    struct api_response answer = {0};
+    struct api_request request = {
+        .method = "POST", .path = path, .body = body, .body_bytes = strlen(body)};
+    api_call(p->d, p->a, &request, &answer);
+    if (answer.http != 200)
+        die("bench: %s: %d %s", path, answer.http, answer.body.data);
+    p->token = 0;
+    const char *task = where != NULL ? strstr(answer.body.data, where) : NULL;
+    if (task != NULL) {
+        char token[32];
+        find_value(task, "\"id\":", p->task, sizeof p->task);
+        find_value(task, "\"token\":", token, sizeof token);
+        p->token = strtoll(token, NULL, 10);
+    }
+    buf_release(&answer.body);
+    if (stopped)
+        die("bench: stopped");
+}
+
+static void next_request(struct pairing *p)
+{
+    char path[128], body[200];
+    if (!p->token) {
+        call(p, "/api/tasks/claim", "{\"worker_id\":\"bench\"}", "\"task\":");
+        return;
+    }
+    bool chained = p->way == BY_API_AND_NEXT;
+    snprintf(path, sizeof path, "/api/tasks/%s/complete", p->task);
+    snprintf(body, sizeof body,
+             "{\"sessionId\":\"bench\",\"token\":%" PRId64 ",\"result\":{\"ok\":1}%s}", p->token,
+             chained ? ",\"claimNext\":{}" : "");
+    call(p, path, body, chained ? "\"next\":" : NULL);
+}
+
 static void next_operation(struct pairing *p)
 {
     struct dibs_error err = {0};
+    if (p->way != BY_LIBRARY) {
+        next_request(p);
+        return;
+    }
     if (!p->token) {
         struct dibs_grant grant = {0};
         struct dibs_claim_next any = {.session_id = "bench"};
@@ -236,6 +295,7 @@ static void run_transaction(struct pairing *p, int operations)
 }
 
 struct pair_result {
+    enum way way;
     int operations;
     double per_second, cpu_us, instructions;
 };
@@ -245,13 +305,15 @@ static void measure_pairs(struct pairing *p, struct pair_result *out)
 {
     static struct samples rates, cpus, counts;
     rates.count = cpus.count = counts.count = 0;
+    p->way = out->way;
     double end = now_s() + PAIR_SECONDS;
     int per_stretch = 256 / out->operations;
     while (now_s() < end && rates.count < SAMPLES_MAX) {
         double t = now_s(), c = cpu_s(), n = instructions();
         for (int i = 0; i < per_stretch; i++)
             run_transaction(p, out->operations);
-        double tasks = (double)(per_stretch * out->operations) / 2;
+        double tasks = (double)(per_stretch * out->operations);
+        tasks /= out->way == BY_API_AND_NEXT ? 1 : 2; /* operations for each */
         add(&rates, tasks / (now_s() - t));
         add(&cpus, (cpu_s() - c) * 1e6 / tasks);
         add(&counts, (instructions() - n) / tasks);
@@ -353,10 +415,11 @@ static void print_tables(const struct pair_result *pairs, size_t pair_count,
                          const struct queue *queues, size_t queue_count)
 {
     printf("claim + complete, one process, every transaction flushed to disk\n");
-    printf("%22s %10s %14s %14s\n", "operations/transaction", "tasks/s", "cpu us/task",
+    printf("%-16s %22s %10s %14s %14s\n", "by", "operations/transaction", "tasks/s", "cpu us/task",
            "instructions");
     for (size_t i = 0; i < pair_count; i++) {
-        printf("%22d %10.0f %14.1f ", pairs[i].operations, pairs[i].per_second, pairs[i].cpu_us);
+        printf("%-16s %22d %10.0f %14.1f ", way_names[pairs[i].way], pairs[i].operations,
+               pairs[i].per_second, pairs[i].cpu_us);
         print_count(false, pairs[i].instructions);
         putchar('\n');
     }
@@ -379,9 +442,10 @@ static void print_json(const struct pair_result *pairs, size_t pair_count,
 {
     printf("{\"bench\":\"core\",\"version\":\"%s\",\"pairs\":[", dibs_version());
     for (size_t i = 0; i < pair_count; i++) {
-        printf("%s{\"operationsPerTransaction\":%d,\"tasksPerSecond\":%.1f,\"cpuUs\":%.3f,"
-               "\"instructions\":",
-               i ? "," : "", pairs[i].operations, pairs[i].per_second, pairs[i].cpu_us);
+        printf("%s{\"by\":\"%s\",\"operationsPerTransaction\":%d,\"tasksPerSecond\":%.1f,"
+               "\"cpuUs\":%.3f,\"instructions\":",
+               i ? "," : "", way_names[pairs[i].way], pairs[i].operations, pairs[i].per_second,
+               pairs[i].cpu_us);
         print_count(true, pairs[i].instructions);
         putchar('}');
     }
@@ -404,8 +468,13 @@ static struct queue queues[] = {{.tasks = 1000, .name = "q1k"},
                                 {.tasks = 20000, .name = "q20k"},
                                 {.tasks = 200000, .name = "q200k"},
                                 {.tasks = 1000000, .name = "q1m"}};
-static struct pair_result pairs[] = {
-    {.operations = 1}, {.operations = 8}, {.operations = 32}, {.operations = 128}};
+#define SIZES(which)                                                                               \
+    {.way = (which), .operations = 1}, {.way = (which), .operations = 8},                          \
+        {.way = (which), .operations = 32},                                                        \
+    {                                                                                              \
+        .way = (which), .operations = 128                                                          \
+    }
+static struct pair_result pairs[] = {SIZES(BY_LIBRARY), SIZES(BY_API), SIZES(BY_API_AND_NEXT)};
 #define COUNT(array) (sizeof(array) / sizeof(array)[0])
 
 static void bench_pairs(void)
@@ -413,8 +482,8 @@ static void bench_pairs(void)
     struct pairing p = {.d = open_store("pairs"), .a = dibs_arena_new()};
     fill(p.d, 400000);
     for (size_t i = 0; i < COUNT(pairs); i++) {
-        fprintf(stderr, "bench: claim + complete, %d operations in a transaction\n",
-                pairs[i].operations);
+        fprintf(stderr, "bench: claim + complete by %s, %d operations in a transaction\n",
+                way_names[pairs[i].way], pairs[i].operations);
         measure_pairs(&p, &pairs[i]);
     }
     dibs_arena_free(p.a);
