@@ -239,9 +239,12 @@ DIBS_CHECKED dibs_status dibs_now(dibs *d, int64_t *out_ms, struct dibs_error *e
 
 /*
  * Between dibs_batch_begin and dibs_batch_commit the operations of this handle share one
- * transaction and one flush to disk. One that is refused or fails undoes only itself. Nothing is on
- * disk, and no answer may be acted on, before dibs_batch_commit returns DIBS_OK. Blocking waits
- * (wait_ms) are not waited for inside a batch.
+ * transaction and one flush to disk. One that is refused undoes only itself; so does one that fails
+ * (no memory, no disk), unless it was already writing: then the batch fails with it, and commit
+ * says so. Nothing is on disk, and no answer may be acted on, before dibs_batch_commit returns
+ * DIBS_OK. Blocking waits (wait_ms) are not waited for inside a batch. Batches nest, also in the
+ * work of dibs_once: commit and cancel end the innermost; an inner one is undone alone, and on disk
+ * with the outermost.
  */
 DIBS_CHECKED dibs_status dibs_batch_begin(dibs *d, struct dibs_error *err);
 DIBS_CHECKED dibs_status dibs_batch_commit(dibs *d, struct dibs_error *err);

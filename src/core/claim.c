@@ -57,7 +57,7 @@ dibs_status dibs__claimable(struct tx *tx, const struct task_row *task,
     return DIBS_OK;
 }
 
-static void insert_claim(struct tx *tx, const struct claim_row *c)
+static void insert_claim(struct tx *tx, const struct claim_row *c, int64_t session_key)
 {
     db_exec(
         tx->db,
@@ -75,8 +75,8 @@ static void insert_claim(struct tx *tx, const struct claim_row *c)
     db_exec(
         tx->db,
         SQL("UPDATE session SET heartbeat_at = $2, last_token = $3, "
-            "claims_total = claims_total + $4 WHERE id = $1"),
-        DB_ARGS(db_t(c->session_id), db_i(tx->now), db_i(c->token), db_i(str_eq(c->kind, "task"))));
+            "claims_total = claims_total + $4 WHERE key = $1"),
+        DB_ARGS(db_i(session_key), db_i(tx->now), db_i(c->token), db_i(str_eq(c->kind, "task"))));
 }
 
 /* What the attempt before left behind, for the next holder; a new generation starts with
@@ -115,7 +115,7 @@ void dibs__claim_grant(struct tx *tx, const struct claim_grant *in, struct claim
     };
     if (in->session->status == DIBS_SESSION_STALE)
         dibs__session_revive(tx, in->session->id);
-    insert_claim(tx, out);
+    insert_claim(tx, out, in->session->key);
     task->last_token = out->token;
     task->attempts = is_task ? out->attempt : task->attempts;
     dibs__task_set_status(tx, task, is_task ? MOVE_CLAIM : MOVE_REVIEW,
@@ -222,6 +222,7 @@ static dibs_status take_tx(struct tx *tx, const void *input, void *output)
                                 .ttl_ms = dibs__claim_ttl(tx, &task, in->ttl_ms),
                                 .agent_type = in->agent_type,
                                 .metadata = in->metadata};
+    db_writes_only(tx->db); /* nothing is refused from here on */
     dibs__claim_grant(tx, &grant, &claim);
     dibs__claim_full(tx, &claim, task.id, output);
     return dibs__store_status(tx);
@@ -256,6 +257,7 @@ static dibs_status heartbeat_tx(struct tx *tx, const void *input, void *output)
         status = load_held(tx, in->task_id, in->session_id, in->token, &task, &claim);
     if (status != DIBS_OK)
         return status;
+    db_writes_only(tx->db);
     dibs__claim_extend(tx, &claim, tx->now + (in->extend_ms ? in->extend_ms : claim.ttl));
     dibs__claim_full(tx, &claim, task.id, output);
     return dibs__store_status(tx);

@@ -24,11 +24,11 @@ struct search {
     const char *project;
     const char *agent_id; /* tasks assigned to it count too */
     int64_t pivot;        /* random order: the key to start from */
+    int64_t *left;        /* how many ready tasks may still be passed over; NULL: any number */
 };
 
-struct candidate {
-    int64_t key, priority; /* key 0: none */
-};
+/* Where TASK_COLUMNS have what the filters look at. */
+enum { AT_KEY = 0, AT_TYPE = 4, AT_PRIORITY = 8, AT_ATTEMPTS = 9, AT_MAX_ATTEMPTS = 10 };
 
 /* ---- filters --------------------------------------------------------------------------------- */
 
@@ -41,43 +41,47 @@ static bool has_all_tags(struct tx *tx, int64_t key, struct dibs_strings tags)
     return true;
 }
 
-/* Columns: key, priority, attempts, max_attempts. */
 static bool passes(struct tx *tx, const struct search *s, struct db_rows *rows)
 {
-    int64_t attempts = db_int(rows, 2), max_attempts = db_int(rows, 3);
+    int64_t attempts = db_int(rows, AT_ATTEMPTS), max_attempts = db_int(rows, AT_MAX_ATTEMPTS);
     struct dibs_opt spare = s->in->max_attempts_remaining;
     if (spare.given && max_attempts != 0 && attempts >= max_attempts - spare.value)
         return false;
-    return has_all_tags(tx, db_int(rows, 0), s->in->tags);
+    return has_all_tags(tx, db_int(rows, AT_KEY), s->in->tags);
 }
 
-/* The first row that passes; ends the statement. */
-static struct candidate first_passing(struct tx *tx, const struct search *s, struct db_rows *rows)
+/* Whether the walk may go on to one more task. */
+static bool spend(const struct search *s)
 {
-    struct candidate found = {0};
-    while (!found.key && db_next(rows))
+    return !s->left || (*s->left)-- > 0;
+}
+
+/* The first row that passes (key 0: none); ends the statement. */
+static struct task_row first_passing(struct tx *tx, const struct search *s, struct db_rows *rows)
+{
+    struct task_row found = {0};
+    while (!found.key && spend(s) && db_next(rows))
         if (passes(tx, s, rows))
-            found = (struct candidate){.key = db_int(rows, 0), .priority = db_int(rows, 1)};
+            dibs__task_row_read(tx, rows, &found);
     db_done(rows);
     return found;
 }
 
 /* ---- probing the index ----------------------------------------------------------------------- */
 
-#define READY_COLUMNS                                                                              \
-    "SELECT key, priority, attempts, max_attempts FROM task WHERE ready = 1 AND project = $1 "
+#define READY "SELECT " TASK_COLUMNS " FROM task t WHERE t.ready = 1 AND t.project = $1 "
 
 /* Highest priority first, oldest first: the index as it stands. */
-static struct candidate best_by_priority(struct tx *tx, const struct search *s, const char *type)
+static struct task_row best_by_priority(struct tx *tx, const struct search *s, const char *type)
 {
     if (type)
-        return first_passing(
-            tx, s,
-            db_query(tx->db, SQL(READY_COLUMNS "AND type = $2 ORDER BY priority DESC, key"),
-                     DB_ARGS(db_t(s->project), db_t(type))));
-    return first_passing(tx, s,
-                         db_query(tx->db, SQL(READY_COLUMNS "ORDER BY priority DESC, key"),
-                                  DB_ARGS(db_t(s->project))));
+        return first_passing(tx, s,
+                             db_query(tx->db,
+                                      SQL(READY "AND type = $2 ORDER BY priority DESC, key"),
+                                      DB_ARGS(db_t(s->project), db_t(type))));
+    return first_passing(
+        tx, s,
+        db_query(tx->db, SQL(READY "ORDER BY priority DESC, key"), DB_ARGS(db_t(s->project))));
 }
 
 /* The next priority above `above` that occurs among ready tasks; -1 when there is none. */
@@ -96,23 +100,22 @@ static int64_t next_priority(struct tx *tx, const struct search *s, const char *
 }
 
 /* Within one priority: the oldest from key `from` on, or the newest. */
-static struct candidate first_of_priority(struct tx *tx, const struct search *s, const char *type,
-                                          int64_t priority, int64_t from, bool newest)
+static struct task_row first_of_priority(struct tx *tx, const struct search *s, const char *type,
+                                         int64_t priority, int64_t from, bool newest)
 {
     struct db_rows *rows = NULL;
     if (type && newest)
-        rows =
-            db_query(tx->db, SQL(READY_COLUMNS "AND type = $2 AND priority = $3 ORDER BY key DESC"),
-                     DB_ARGS(db_t(s->project), db_t(type), db_i(priority)));
+        rows = db_query(tx->db, SQL(READY "AND type = $2 AND priority = $3 ORDER BY key DESC"),
+                        DB_ARGS(db_t(s->project), db_t(type), db_i(priority)));
     else if (type)
-        rows = db_query(
-            tx->db, SQL(READY_COLUMNS "AND type = $2 AND priority = $3 AND key >= $4 ORDER BY key"),
-            DB_ARGS(db_t(s->project), db_t(type), db_i(priority), db_i(from)));
+        rows = db_query(tx->db,
+                        SQL(READY "AND type = $2 AND priority = $3 AND key >= $4 ORDER BY key"),
+                        DB_ARGS(db_t(s->project), db_t(type), db_i(priority), db_i(from)));
     else if (newest)
-        rows = db_query(tx->db, SQL(READY_COLUMNS "AND priority = $2 ORDER BY key DESC"),
+        rows = db_query(tx->db, SQL(READY "AND priority = $2 ORDER BY key DESC"),
                         DB_ARGS(db_t(s->project), db_i(priority)));
     else
-        rows = db_query(tx->db, SQL(READY_COLUMNS "AND priority = $2 AND key >= $3 ORDER BY key"),
+        rows = db_query(tx->db, SQL(READY "AND priority = $2 AND key >= $3 ORDER BY key"),
                         DB_ARGS(db_t(s->project), db_i(priority), db_i(from)));
     return first_passing(tx, s, rows);
 }
@@ -126,42 +129,41 @@ static uint64_t from_pivot(const struct search *s, int64_t key)
     return (uint64_t)key - (uint64_t)s->pivot;
 }
 
-static bool is_better(const struct search *s, struct candidate a, struct candidate b)
+static bool is_better(const struct search *s, const struct task_row *a, const struct task_row *b)
 {
-    if (!a.key || !b.key)
-        return a.key != 0;
+    if (!a->key || !b->key)
+        return a->key != 0;
     bool up = s->in->order == DIBS_ORDER_ASC;
     if (s->in->sort == DIBS_SORT_RANDOM)
-        return from_pivot(s, a.key) < from_pivot(s, b.key);
+        return from_pivot(s, a->key) < from_pivot(s, b->key);
     if (s->in->sort == DIBS_SORT_CREATED_AT)
-        return s->in->order == DIBS_ORDER_DESC ? a.key > b.key : a.key < b.key;
-    if (a.priority != b.priority)
-        return up ? a.priority < b.priority : a.priority > b.priority;
-    return a.key < b.key;
+        return s->in->order == DIBS_ORDER_DESC ? a->key > b->key : a->key < b->key;
+    if (a->priority != b->priority)
+        return up ? a->priority < b->priority : a->priority > b->priority;
+    return a->key < b->key;
 }
 
-static struct candidate best_over_priorities(struct tx *tx, const struct search *s,
-                                             const char *type)
+static struct task_row best_over_priorities(struct tx *tx, const struct search *s, const char *type)
 {
-    struct candidate best = {0};
+    struct task_row best = {0};
     /* upwards: the lowest that has one wins */
     bool by_priority = s->in->sort == DIBS_SORT_PRIORITY;
     bool newest = s->in->sort == DIBS_SORT_CREATED_AT && s->in->order == DIBS_ORDER_DESC;
     int64_t from = s->in->sort == DIBS_SORT_RANDOM ? s->pivot : 0;
     int64_t priority = next_priority(tx, s, type, -1);
     while (priority >= 0 && !(by_priority && best.key)) {
-        struct candidate c = first_of_priority(tx, s, type, priority, from, newest);
+        struct task_row c = first_of_priority(tx, s, type, priority, from, newest);
         if (!c.key && from)
             /* nothing behind the pivot: around the end */
             c = first_of_priority(tx, s, type, priority, 0, false);
-        if (is_better(s, c, best))
+        if (is_better(s, &c, &best))
             best = c;
         priority = next_priority(tx, s, type, priority);
     }
     return best;
 }
 
-static struct candidate best_of_type(struct tx *tx, const struct search *s, const char *type)
+static struct task_row best_of_type(struct tx *tx, const struct search *s, const char *type)
 {
     bool as_indexed = s->in->sort == DIBS_SORT_PRIORITY && s->in->order != DIBS_ORDER_ASC;
     return as_indexed ? best_by_priority(tx, s, type) : best_over_priorities(tx, s, type);
@@ -175,52 +177,97 @@ static bool type_wanted(const struct search *s, const char *type)
     return s->in->types.count == 0;
 }
 
-/* Tasks assigned to the session's agent: few, so they are simply looked through. */
-static struct candidate best_assigned(struct tx *tx, const struct search *s)
+/* The best of rows in any order; ends the statement. */
+static struct task_row best_of_all(struct tx *tx, const struct search *s, struct db_rows *rows)
 {
-    struct candidate best = {0};
-    if (!s->agent_id)
-        return best;
-    struct db_rows *rows =
-        db_query(tx->db,
-                 SQL("SELECT key, priority, attempts, max_attempts, type FROM task "
-                     "WHERE status = 'assigned' AND assignee = $1 AND project = $2 "
-                     "AND coalesce(run_after, 0) <= $3"),
-                 DB_ARGS(db_t(s->agent_id), db_t(s->project), db_i(tx->now)));
+    struct task_row best = {0};
     while (db_next(rows)) {
-        struct candidate c = {.key = db_int(rows, 0), .priority = db_int(rows, 1)};
-        if (type_wanted(s, db_text_borrowed(rows, 4)) && passes(tx, s, rows) &&
-            is_better(s, c, best))
-            best = c;
+        struct task_row c = {.key = db_int(rows, AT_KEY), .priority = db_int(rows, AT_PRIORITY)};
+        if (type_wanted(s, db_text_borrowed(rows, AT_TYPE)) && passes(tx, s, rows) &&
+            is_better(s, &c, &best))
+            dibs__task_row_read(tx, rows, &best);
     }
     db_done(rows);
     return best;
 }
 
-static int64_t find_best(struct tx *tx, const struct search *s)
+/* Tasks assigned to the session's agent: few, so they are simply looked through. */
+static struct task_row best_assigned(struct tx *tx, const struct search *s)
 {
-    struct candidate best = best_assigned(tx, s);
-    size_t rounds = s->in->types.count ? s->in->types.count : 1;
-    for (size_t i = 0; i < rounds; i++) {
-        struct candidate c = best_of_type(tx, s, s->in->types.count ? s->in->types.items[i] : NULL);
-        if (is_better(s, c, best))
-            best = c;
-    }
-    return best.key;
+    if (!s->agent_id)
+        return (struct task_row){0};
+    return best_of_all(tx, s,
+                       db_query(tx->db,
+                                SQL("SELECT " TASK_COLUMNS " FROM task t WHERE t.status = "
+                                    "'assigned' AND t.assignee = $1 AND t.project = $2 "
+                                    "AND coalesce(t.run_after, 0) <= $3"),
+                                DB_ARGS(db_t(s->agent_id), db_t(s->project), db_i(tx->now))));
 }
 
-/* Puts back what has ended or come due; when there was nothing to find, goes on until there is
- * nothing to put back. */
-static int64_t find(struct tx *tx, const struct search *s)
+/* Ready tasks with a tag that few have; see claim_tags.c. */
+static struct task_row best_tagged(struct tx *tx, const struct search *s, const char *tag)
 {
-    int64_t key = 0, expired = 0;
+    /* the order of a CROSS JOIN is kept: from the tags to the tasks */
+    return best_of_all(tx, s,
+                       db_query(tx->db,
+                                SQL("SELECT " TASK_COLUMNS " FROM task_tag g CROSS JOIN task t "
+                                    "WHERE g.tag = $1 AND t.key = g.task_key "
+                                    "AND t.ready = 1 AND t.project = $2"),
+                                DB_ARGS(db_t(tag), db_t(s->project))));
+}
+
+static struct task_row best_ready(struct tx *tx, const struct search *s)
+{
+    struct task_row best = {0};
+    size_t rounds = s->in->types.count ? s->in->types.count : 1;
+    for (size_t i = 0; i < rounds; i++) {
+        struct task_row c = best_of_type(tx, s, s->in->types.count ? s->in->types.items[i] : NULL);
+        if (is_better(s, &c, &best))
+            best = c;
+    }
+    return best;
+}
+
+/* How many ready tasks are passed over for want of a tag before another way is looked for. */
+#define TAG_PATIENCE 256
+
+static struct task_row find_best(struct tx *tx, const struct search *s)
+{
+    int64_t left = TAG_PATIENCE;
+    struct search first = *s;
+    first.left = s->in->tags.count > 0 ? &left : NULL;
+    struct task_row assigned = best_assigned(tx, s), ready = best_ready(tx, &first);
+    if (first.left && left < 0) { /* not all of them were seen, so what was found may not be best */
+        const char *tag = dibs__rare_tag(tx, s->project, s->in->tags);
+        ready = tag ? best_tagged(tx, s, tag) : best_ready(tx, s);
+    }
+    return is_better(s, &ready, &assigned) ? ready : assigned;
+}
+
+/* Puts back what has ended or come due. What was looked for in vain in this transaction need not be
+ * looked for again in the same millisecond: nothing that is written falls due at once. */
+static int64_t put_back(struct tx *tx)
+{
+    if (tx->d->looked_at == tx->now)
+        return 0;
     dibs__promote_due(tx);
+    int64_t expired = dibs__expire_due(tx, EXPIRE_BATCH_MAX, NULL);
+    tx->keep = tx->keep || expired > 0; /* they stay ended, whatever is found */
+    if (expired == 0)
+        tx->d->looked_at = tx->now;
+    return expired;
+}
+
+/* When there was nothing to find, goes on until there is nothing to put back. */
+static struct task_row find(struct tx *tx, const struct search *s)
+{
+    struct task_row best = {0};
+    int64_t expired = 0;
     do {
-        expired = dibs__expire_due(tx, EXPIRE_BATCH_MAX, NULL);
-        tx->keep = tx->keep || expired > 0; /* they stay ended, whatever is found */
-        key = find_best(tx, s);
-    } while (!key && expired == EXPIRE_BATCH_MAX && db_ok(tx->db));
-    return key;
+        expired = put_back(tx);
+        best = find_best(tx, s);
+    } while (!best.key && expired == EXPIRE_BATCH_MAX && db_ok(tx->db));
+    return best;
 }
 
 /* ---- the operation --------------------------------------------------------------------------- */
@@ -256,25 +303,23 @@ static dibs_status check_next(struct tx *tx, const struct dibs_claim_next *in)
 }
 
 static void grant_one(struct tx *tx, const struct dibs_claim_next *in, struct session_row *session,
-                      int64_t key, struct dibs_grant *out)
+                      struct task_row *task, struct dibs_grant *out)
 {
-    struct task_row task = {0};
     struct claim_row claim = {0};
-    if (!dibs__task_load_key(tx, key, &task))
-        return;
     struct claim_grant grant = {.session = session,
                                 .kind = "task",
-                                .task = &task,
-                                .ttl_ms = dibs__claim_ttl(tx, &task, in->ttl_ms),
+                                .task = task,
+                                .ttl_ms = dibs__claim_ttl(tx, task, in->ttl_ms),
                                 .agent_type = in->agent_type,
                                 .metadata = in->metadata};
+    db_writes_only(tx->db); /* nothing is refused from here on */
     dibs__claim_grant(tx, &grant, &claim);
     session->last_token = claim.token;
     struct dibs_granted *item = dibs__push(tx, &out->items, &out->count, sizeof *item);
     if (!item)
         return;
-    dibs__task_full(tx, &task, &item->task);
-    dibs__claim_full(tx, &claim, task.id, &item->claim);
+    dibs__task_full_claimed(tx, task, &claim, &item->task);
+    dibs__claim_full(tx, &claim, task->id, &item->claim);
 }
 
 /* Notes that the session was heard. While it waits that is done now and then only: a write wakes
@@ -308,10 +353,10 @@ static dibs_status next_tx(struct tx *tx, const void *input, void *output)
     int64_t wanted = in->count ? in->count : 1;
     while ((int64_t)out->count < wanted && db_ok(tx->db)) {
         s.pivot = in->sort == DIBS_SORT_RANDOM ? random_key(tx) : 0;
-        int64_t key = find(tx, &s);
-        if (!key)
+        struct task_row task = find(tx, &s);
+        if (!task.key || !db_ok(tx->db))
             break;
-        grant_one(tx, in, &session, key, out);
+        grant_one(tx, in, &session, &task, out);
     }
     if (out->count > 0 || !db_ok(tx->db))
         return dibs__store_status(tx);

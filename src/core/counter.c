@@ -3,7 +3,8 @@
  * counter.c: numbers that only grow: tokens, events, ids and keys.
  *
  * A counter is read when a transaction first needs it and written once, at its end: writers take
- * turns, so nobody else can draw in between. An operation that is undone leaves a gap, which does
+ * turns, so nobody else can draw in between. It is known for the next transaction too, if nobody
+ * else has written since. An operation that is undone leaves a gap, which does
  * no harm; events have none, because they are numbered last.
  *
  * Tokens carry the store's epoch in their high bits. It is raised when a store finds that it is a
@@ -23,17 +24,18 @@ static const char *const names[COUNTER_COUNT] = {
 static struct counter_state *read_once(struct tx *tx, enum counter which)
 {
     struct counter_state *c = &tx->d->counters[which];
-    if (!c->known)
+    if (!c->known) {
         c->value = db_value_int(tx->db, 0, SQL("SELECT value FROM counter WHERE name = $1"),
                                 DB_ARGS(db_t(names[which])));
-    c->known = true;
+        c->known = db_ok(tx->db); /* else the next one, after a savepoint, would count from 0 */
+    }
     return c;
 }
 
 int64_t dibs__counter_take(struct tx *tx, enum counter which, int64_t count)
 {
     struct counter_state *c = read_once(tx, which);
-    c->changed = true;
+    c->changed = c->known;
     c->value += count;
     return c->value;
 }
@@ -67,6 +69,12 @@ void dibs__counters_save(struct tx *tx)
     if (wrote && tx->d->notes_alive)
         note_alive(tx);
     tx->d->heard = false;
+}
+
+void dibs__counters_saved(dibs *d)
+{
+    for (size_t i = 0; i < COUNTER_COUNT; i++)
+        d->counters[i].changed = false;
 }
 
 void dibs__counters_forget(dibs *d)

@@ -110,6 +110,8 @@ static dibs_status add_one(struct tx *tx, const struct task_row *row, const char
             SQL("INSERT INTO task_dependency (task_key, needs_key) VALUES ($1, $2) ON CONFLICT DO "
                 "NOTHING"),
             DB_ARGS(db_i(row->key), db_i(needed.key)));
+    dibs__task_add_parts(tx, row->key, PART_NEEDS);
+    dibs__task_add_parts(tx, needed.key, PART_NEEDED);
     return dibs__store_status(tx);
 }
 

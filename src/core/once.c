@@ -64,6 +64,7 @@ static dibs_status once_tx(struct tx *tx, const void *input, void *output)
     int done_outside = tx->d->nested_done, kept_outside = tx->d->nested_kept;
     tx->d->nested_done = tx->d->nested_kept = 0;
     status = in->work(tx->d, tx->a, in->context, &out->answer, tx->err);
+    dibs__levels_drop(tx);
     if (status == DIBS_OK)
         db_exec(tx->db,
                 SQL("INSERT INTO idempotency (key, request, answer, at) VALUES ($1, $2, $3, $4)"),

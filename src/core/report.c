@@ -47,14 +47,15 @@ dibs_status dibs__claim_of_holder(struct tx *tx, struct task_row *task, const ch
 {
     struct claim_row last = {0};
     bool ever = dibs__claim_load(tx, task->last_token, &last);
-    bool live = ever && !last.ended_at && task->status == DIBS_TASK_IN_PROGRESS;
-    if (live && dibs__claim_is_past(tx, &last)) {
+    bool live = ever && !last.ended_at;
+    if (live && dibs__claim_is_past(tx, &last)) { /* a review too: it is over in the same way */
         dibs__claim_lapse(tx, &last, "task:claim-expired", "expired", 0);
         tx->keep = true;
         live = false;
         if (!dibs__task_load_key(tx, task->key, task))
             return dibs__store_status(tx);
     }
+    live = live && task->status == DIBS_TASK_IN_PROGRESS;
     if (!live)
         return refuse_not_held(tx, task, &last, session_id);
     if (!str_eq(last.session_id, session_id))
@@ -170,6 +171,21 @@ static bool may_complete_late(struct tx *tx, const struct task_row *task,
            last->generation == task->generation;
 }
 
+/* Nothing is refused from here on. */
+static dibs_status accept(struct tx *tx, const struct report *r, bool completes,
+                          struct dibs_task *out)
+{
+    bool bare = completes && !(r->task->parts & PART_BODY);
+    db_writes_only(tx->db);
+    (completes ? dibs__task_complete : dibs__task_fail)(tx, r);
+    if (bare) /* what was just written is all there is to read */
+        r->task->parts &= ~(int64_t)PART_BODY;
+    dibs__task_full(tx, r->task, out);
+    if (bare)
+        out->result = dibs__strdup(tx, r->result);
+    return dibs__store_status(tx);
+}
+
 /* A completion or a failure: by its holder, again, too late but welcome, or too late. */
 static dibs_status take_report(struct tx *tx, const struct dibs_report *in, bool completes,
                                struct dibs_task *out)
@@ -194,9 +210,7 @@ static dibs_status take_report(struct tx *tx, const struct dibs_report *in, bool
                            .error = in->error,
                            .permanent = in->permanent,
                            .late = late};
-        (completes ? dibs__task_complete : dibs__task_fail)(tx, &r);
-        dibs__task_full(tx, &task, out);
-        return dibs__store_status(tx);
+        return accept(tx, &r, completes, out);
     }
     if (dibs_status_is_failure(status))
         return status;

@@ -112,21 +112,23 @@ static const char *next_task_id(struct tx *tx)
 static void insert_row(struct tx *tx, struct task_row *row)
 {
     row->key = dibs__counter_take(tx, COUNTER_TASK_KEY, 1);
+    tx->d->wakes.tasks += row->ready;
+    tx->d->wakes.assigned += row->status == DIBS_TASK_ASSIGNED;
     db_exec(
         tx->db,
         SQL("INSERT INTO task (key, id, project, title, type, phase, status, ready, priority, "
             "attempts, "
             "max_attempts, generation, "
             "version, run_after, due_at, claim_timeout, assignee, offered_to, dedupe_key, "
-            "created_at, updated_at) "
+            "created_at, updated_at, parts) "
             "VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, 0, $10, 1, 1, $11, $12, $13, $14, $15, "
-            "$16, $17, $17)"),
+            "$16, $17, $17, $18)"),
         DB_ARGS(db_i(row->key), db_t(row->id), db_t(row->project), db_t(row->title),
                 db_t(row->type), db_t(row->phase), db_t(dibs_task_status_name(row->status)),
                 db_i(row->ready), db_i(row->priority), db_i(row->max_attempts),
                 db_i_or_null(row->run_after), db_i_or_null(row->due_at),
                 db_i_or_null(row->claim_timeout), db_t(row->assignee), db_t(row->offered_to),
-                db_t(row->dedupe_key), db_i(row->created_at)));
+                db_t(row->dedupe_key), db_i(row->created_at), db_i(row->parts)));
 }
 
 static void insert_body(struct tx *tx, int64_t key, const char *description, const char *params,
@@ -157,8 +159,16 @@ static enum dibs_task_status first_status(const struct dibs_task_new *in)
     return in->offered_to ? DIBS_TASK_OFFERED : DIBS_TASK_OPEN;
 }
 
-static bool find_duplicate(struct tx *tx, const struct task_row *wanted, struct task_row *out)
+static int64_t first_parts(const struct dibs_task_new *in)
 {
+    bool has_body = in->description || in->params || in->metadata;
+    return (has_body ? PART_BODY : 0) | (in->tags.count ? PART_TAGS : 0) |
+           (in->depends_on.count ? PART_NEEDS : 0);
+}
+
+bool dibs__task_of_key(struct tx *tx, const struct task_row *wanted, struct task_row *out)
+{
+    struct task_row row = {0};
     if (!wanted->dedupe_key)
         return false;
     struct db_rows *rows = db_query(tx->db,
@@ -168,9 +178,15 @@ static bool find_duplicate(struct tx *tx, const struct task_row *wanted, struct 
                                     DB_ARGS(db_t(wanted->project), db_t(wanted->dedupe_key)));
     bool found = db_next(rows);
     if (found)
-        dibs__task_row_read(tx, rows, out);
+        dibs__task_row_read(tx, rows, &row);
     db_done(rows);
-    return found && db_ok(tx->db);
+    if (!found || !db_ok(tx->db))
+        return false;
+    dibs__lapse_if_past(tx, &row); /* its last attempt may be over, and the task with it */
+    if (dibs__task_is_final(row.status))
+        return false;
+    *out = row;
+    return true;
 }
 
 static dibs_status make_row(struct tx *tx, const struct dibs_task_new *in, struct task_row *row,
@@ -194,8 +210,9 @@ static dibs_status make_row(struct tx *tx, const struct dibs_task_new *in, struc
         .dedupe_key = in->dedupe_key,
         .created_at = tx->now,
         .updated_at = tx->now,
+        .parts = first_parts(in),
     };
-    *duplicate = find_duplicate(tx, row, row);
+    *duplicate = dibs__task_of_key(tx, row, row);
     if (*duplicate)
         return DIBS_OK;
     bool taken = row->id && db_value_int(tx->db, 0, SQL("SELECT 1 FROM task WHERE id = $1"),

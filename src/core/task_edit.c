@@ -8,6 +8,8 @@
  */
 #include "core/core.h"
 
+#include <assert.h>
+
 static dibs_status check_edit_texts(struct dibs_error *err, const struct dibs_task_edit *in)
 {
     dibs_status status =
@@ -83,6 +85,7 @@ static void apply_row(struct tx *tx, const struct dibs_task_edit *in, struct tas
 
 void dibs__task_set_text(struct tx *tx, int64_t key, const char *sql, const char *text)
 {
+    dibs__task_add_parts(tx, key, PART_BODY);
     db_exec(tx->db, sql, DB_ARGS(db_i(key), db_t(text)));
 }
 
@@ -97,6 +100,11 @@ void dibs__task_set_error(struct tx *tx, int64_t key, const char *error)
 void dibs__task_set_result(struct tx *tx, int64_t key, const char *result)
 {
     dibs__task_set_text(tx, key, SET_BODY("result"), result);
+}
+void dibs__task_put_result(struct tx *tx, const struct task_row *row, const char *result)
+{
+    assert(row->parts & PART_BODY);
+    db_exec(tx->db, SET_BODY("result"), DB_ARGS(db_i(row->key), db_t(result)));
 }
 void dibs__task_set_block_reason(struct tx *tx, int64_t key, const char *reason)
 {
@@ -124,6 +132,8 @@ static dibs_status apply_tags(struct tx *tx, const struct dibs_strings *tags, in
     if (tags->count > TAGS_MAX)
         return error_field(tx->err, "tags", "has more than %d entries", TAGS_MAX);
     db_exec(tx->db, SQL("DELETE FROM task_tag WHERE task_key = $1"), DB_ARGS(db_i(key)));
+    if (tags->count)
+        dibs__task_add_parts(tx, key, PART_TAGS);
     for (size_t i = 0; i < tags->count; i++) {
         dibs_status status = dibs__check_required(tx->err, "tags", tags->items[i], WORD_BYTES_MAX);
         if (status != DIBS_OK)

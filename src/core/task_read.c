@@ -42,6 +42,7 @@ void dibs__task_row_read(struct tx *tx, struct db_rows *rows, struct task_row *o
         .created_at = db_int(rows, 20),
         .updated_at = db_int(rows, 21),
         .finished_at = db_int(rows, 22),
+        .parts = db_int(rows, 23),
     };
 }
 
@@ -112,20 +113,13 @@ static void read_tags(struct tx *tx, int64_t key, struct dibs_task *out)
     out->tags = (struct dibs_strings){.items = items, .count = count};
 }
 
-static void read_claim(struct tx *tx, const struct task_row *row, struct dibs_task *out)
+static bool has_part(const struct tx *tx, const struct task_row *row, enum task_part part)
 {
-    bool held = row->status == DIBS_TASK_IN_PROGRESS || row->status == DIBS_TASK_REVIEWING;
-    struct claim_row c = {0};
-    if (!held || !dibs__claim_load(tx, row->last_token, &c) || c.ended_at)
-        return;
-    struct dibs_claim *claim = dibs__alloc(tx, sizeof *claim);
-    if (!claim)
-        return;
-    dibs__claim_full(tx, &c, row->id, claim);
-    out->claim = claim;
+    bool unknown = tx->parts_key == row->key || tx->parts_key < 0;
+    return ((row->parts | (unknown ? tx->parts : 0)) & part) != 0;
 }
 
-void dibs__task_full(struct tx *tx, const struct task_row *row, struct dibs_task *out)
+static void fill_without_claim(struct tx *tx, const struct task_row *row, struct dibs_task *out)
 {
     *out = (struct dibs_task){
         .id = row->id,
@@ -148,10 +142,33 @@ void dibs__task_full(struct tx *tx, const struct task_row *row, struct dibs_task
         .updated_at_ms = row->updated_at,
         .finished_at_ms = row->finished_at,
     };
-    read_body(tx, row->key, out);
-    read_tags(tx, row->key, out);
-    dibs__dependencies_read(tx, row->key, out);
-    read_claim(tx, row, out);
+    if (has_part(tx, row, PART_BODY))
+        read_body(tx, row->key, out);
+    if (has_part(tx, row, PART_TAGS))
+        read_tags(tx, row->key, out);
+    if (has_part(tx, row, PART_NEEDS))
+        dibs__dependencies_read(tx, row->key, out);
+}
+
+void dibs__task_full_claimed(struct tx *tx, const struct task_row *row, const struct claim_row *c,
+                             struct dibs_task *out)
+{
+    fill_without_claim(tx, row, out);
+    struct dibs_claim *claim = dibs__alloc(tx, sizeof *claim);
+    if (!claim)
+        return;
+    dibs__claim_full(tx, c, row->id, claim);
+    out->claim = claim;
+}
+
+void dibs__task_full(struct tx *tx, const struct task_row *row, struct dibs_task *out)
+{
+    bool held = row->status == DIBS_TASK_IN_PROGRESS || row->status == DIBS_TASK_REVIEWING;
+    struct claim_row c = {0};
+    if (held && dibs__claim_load(tx, row->last_token, &c) && !c.ended_at)
+        dibs__task_full_claimed(tx, row, &c, out);
+    else
+        fill_without_claim(tx, row, out);
 }
 
 static dibs_status get_tx(struct tx *tx, const void *input, void *output)

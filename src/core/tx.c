@@ -3,8 +3,9 @@
  * tx.c: how an operation runs.
  *
  * One operation = one transaction. Alone it gets its own; inside dibs_batch_begin or dibs_once it
- * is a savepoint of the one that is open, so that a refusal undoes only itself. Events are
- * collected while the operation runs and get their numbers last, just before the commit.
+ * is a savepoint of the one that is open, so that a refusal undoes only itself; so is a batch
+ * inside a batch. Events are collected while the operation runs and get their numbers last, just
+ * before the commit.
  *
  *  1. Nothing is answered DIBS_OK before the commit has returned (in a batch: before
  *     dibs_batch_commit).
@@ -68,7 +69,8 @@ void *dibs__push(struct tx *tx, void *items, size_t *count, size_t element_bytes
 static void forget_transaction(dibs *d)
 {
     d->writing = false;
-    dibs__counters_forget(d);
+    d->level_count = 0;
+    d->looked_at = 0;
     d->drafts = NULL;
     d->draft_count = 0;
     dibs_arena_reset(d->drafts_arena);
@@ -79,6 +81,8 @@ static dibs_status transaction_begin(struct tx *tx, enum db_mode mode)
     forget_transaction(tx->d);
     if (!db_begin(tx->db, mode))
         return db_error(tx->db, tx->err);
+    if (mode == DB_WRITE && !db_unchanged(tx->db))
+        dibs__counters_forget(tx->d);
     dibs_status status = dibs__clock_begin(tx, mode == DB_WRITE);
     if (status != DIBS_OK) {
         db_rollback(tx->db);
@@ -100,6 +104,12 @@ static dibs_status transaction_commit(struct tx *tx)
         status = db_error(tx->db, tx->err);
     else if (status != DIBS_OK)
         db_rollback(tx->db);
+    if (status == DIBS_OK && tx->d->counters[COUNTER_EVENT].known)
+        tx->d->last_event = tx->d->counters[COUNTER_EVENT].value;
+    if (status == DIBS_OK)
+        dibs__counters_saved(tx->d);
+    else
+        dibs__counters_forget(tx->d);
     forget_transaction(tx->d);
     return status;
 }
@@ -107,8 +117,69 @@ static dibs_status transaction_commit(struct tx *tx)
 static void transaction_cancel(struct tx *tx)
 {
     db_rollback(tx->db);
+    dibs__counters_forget(tx->d);
     forget_transaction(tx->d);
 }
+
+/* Back to the innermost savepoint, when there were so many drafts. */
+static void undo_to(struct tx *tx, size_t drafts)
+{
+    db_rollback_to(tx->db);
+    dibs__drafts_cut(tx->d, drafts);
+    tx->d->looked_at = 0; /* what was put back may be due again */
+}
+
+/* ---- levels: savepoints opened by dibs_batch_begin ------------------------------------------- */
+
+static dibs_status level_begin(struct tx *tx)
+{
+    dibs *d = tx->d;
+    if (!d->writing || d->level_count == BATCH_LEVELS_MAX)
+        return error_set(tx->err, DIBS_STORE_BUSY, "a transaction is already open on this handle");
+    if (!db_savepoint(tx->db))
+        return db_error(tx->db, tx->err);
+    d->levels[d->level_count++] = (struct batch_level){
+        .depth = d->depth,
+        .nested_done = d->nested_done,
+        .nested_kept = d->nested_kept,
+        .drafts = d->draft_count,
+    };
+    return DIBS_OK;
+}
+
+/* Whether the innermost batch is a level, and was opened by the work that is running now. */
+static bool at_level(const dibs *d)
+{
+    return d->level_count > 0 && d->levels[d->level_count - 1].depth == d->depth;
+}
+
+static void level_cancel(struct tx *tx)
+{
+    dibs *d = tx->d;
+    const struct batch_level *level = &d->levels[--d->level_count];
+    undo_to(tx, level->drafts);
+    d->nested_done = level->nested_done; /* what was undone did not happen */
+    d->nested_kept = level->nested_kept;
+}
+
+static dibs_status level_commit(struct tx *tx)
+{
+    if (db_release(tx->db)) {
+        tx->d->level_count--;
+        return DIBS_OK;
+    }
+    dibs_status status = db_error(tx->db, tx->err);
+    level_cancel(tx);
+    return status;
+}
+
+void dibs__levels_drop(struct tx *tx)
+{
+    while (at_level(tx->d))
+        level_cancel(tx);
+}
+
+/* ---- operations ------------------------------------------------------------------------------ */
 
 /* Runs the work itself; store failures win over whatever the work made of empty results. */
 static dibs_status run_work(struct tx *tx, tx_work *work, const void *in, void *out)
@@ -144,8 +215,7 @@ static dibs_status run_nested(struct tx *tx, tx_work *work, const void *in, void
         }
         status = db_error(tx->db, tx->err);
     }
-    db_rollback_to(tx->db);
-    dibs__drafts_cut(tx->d, mark);
+    undo_to(tx, mark);
     return status;
 }
 
@@ -180,7 +250,7 @@ static void sweep_if_due(dibs *d)
                  d->settings.cleanup_interval_ms > SWEEP_ASK_MS;
     bool ran = false;
     struct dibs_error ignored = {0};
-    if (!d->settings.auto_cleanup || d->maintaining || asked)
+    if (!d->settings.auto_cleanup || d->serving || d->maintaining || asked)
         return;
     d->sweep_asked_ms = steady;
     /* a sweep that fails is tried again; nobody waits for it */
@@ -238,7 +308,7 @@ dibs_status dibs_batch_begin(dibs *d, struct dibs_error *err)
     if (d->delivering)
         return refuse_in_callback(err);
     if (in_transaction(d))
-        return error_set(err, DIBS_STORE_BUSY, "a transaction is already open on this handle");
+        return level_begin(&tx);
     dibs_status status = transaction_begin(&tx, DB_WRITE);
     d->batch = status == DIBS_OK;
     return status;
@@ -248,6 +318,8 @@ dibs_status dibs_batch_commit(dibs *d, struct dibs_error *err)
 {
     struct dibs_error unheard = {0};
     struct tx tx = {.d = d, .db = d->db, .a = d->drafts_arena, .err = err ? err : &unheard};
+    if (at_level(d))
+        return level_commit(&tx);
     if (!d->batch)
         return error_set(err, DIBS_STORE_BUSY, "no batch is open on this handle");
     if (d->depth > 0)
@@ -264,8 +336,11 @@ dibs_status dibs_batch_commit(dibs *d, struct dibs_error *err)
 
 void dibs_batch_cancel(dibs *d)
 {
-    if (!d || !d->batch || d->depth > 0)
-        return;
-    d->batch = false;
-    transaction_cancel(&(struct tx){.d = d, .db = d->db});
+    struct tx tx = {.d = d, .db = d ? d->db : NULL};
+    if (d && at_level(d)) {
+        level_cancel(&tx);
+    } else if (d && d->batch && d->depth == 0) {
+        d->batch = false;
+        transaction_cancel(&tx);
+    }
 }

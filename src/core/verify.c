@@ -236,12 +236,35 @@ static dibs_status verify_holders(struct tx *tx)
     return dibs__store_status(tx);
 }
 
+/* A task has nothing beside its row that its marks (enum task_part) do not tell of: nobody would
+ * look for it. */
+static dibs_status verify_parts(struct tx *tx)
+{
+    int64_t unmarked = db_value_int(
+        tx->db, 0,
+        SQL("SELECT (SELECT count(*) FROM task_body b JOIN task t ON t.key = b.task_key "
+            "WHERE t.parts & 1 = 0) + "
+            "(SELECT count(*) FROM task_tag g JOIN task t ON t.key = g.task_key "
+            "WHERE t.parts & 2 = 0) + "
+            "(SELECT count(*) FROM task_dependency p JOIN task t ON t.key = p.task_key "
+            "WHERE t.parts & 4 = 0) + "
+            "(SELECT count(*) FROM task_dependency p JOIN task t ON t.key = p.needs_key "
+            "WHERE t.parts & 8 = 0)"),
+        DB_NO_ARGS);
+    if (unmarked)
+        return disagree(
+            tx, "%" PRId64 " texts, tags or dependencies belong to tasks without a mark", unmarked);
+    return dibs__store_status(tx);
+}
+
 dibs_status dibs__verify(struct tx *tx)
 {
     int64_t first = 0;
     dibs_status status = verify_numbers(tx, &first);
     if (status == DIBS_OK)
         status = verify_holders(tx);
+    if (status == DIBS_OK)
+        status = verify_parts(tx);
     if (status == DIBS_OK)
         status = verify_tasks(tx);
     return status == DIBS_OK ? verify_tokens(tx, first == 1) : status;

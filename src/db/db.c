@@ -2,9 +2,9 @@
 /*
  * db.c: connections, transactions and failure, the same for every driver.
  *
- * A handle is idle, in a read transaction or in a write transaction, perhaps with one savepoint:
+ * A handle is idle, in a read transaction or in a write transaction, perhaps with savepoints:
  *
- *     idle --db_begin--> began --db_savepoint--> point --db_release, db_rollback_to--> began
+ *     idle --db_begin--> began --db_savepoint--> level --db_release, db_rollback_to--> began
  *       ^---------------db_commit, db_rollback--/
  *
  *   1. The first failure is kept (db->failure) and every later call does nothing, until
@@ -13,7 +13,9 @@
  *   2. Outside of a transaction a failure lasts until the next db_begin.
  *   3. A handle belongs to the process that opened it. In a forked child it answers DIBS_FORKED and
  *      touches neither the file nor a lock.
- *   4. After a failed flush to disk nothing in this process works any more (db_flush_failed).
+ *   4. A savepoint is a level here; the store hears of it when something is about to be written in
+ *      it, if at all. Levels between which nothing was written share one point of the store.
+ *   5. After a failed flush to disk nothing in this process works any more (db_flush_failed).
  */
 #include "db.h"
 
@@ -31,6 +33,11 @@ static atomic_bool flush_failed;
 void db_flush_failed(void)
 {
     atomic_store(&flush_failed, true);
+}
+
+bool db_is_broken(void)
+{
+    return atomic_load(&flush_failed);
 }
 
 /* ---- state ----------------------------------------------------------------------------------- */
@@ -209,7 +216,7 @@ bool db_commit(struct db *db)
         return false;
     assert(db->running == 0);
     db->began = false;
-    db->points = 0;
+    db->points = db->level_count = 0;
     if (fine)
         (void)db->driver->commit(db->conn, &db->failure);
     else
@@ -222,9 +229,30 @@ void db_rollback(struct db *db)
     if (!db->began || forked(db))
         return;
     db->began = false;
-    db->points = 0;
+    db->points = db->level_count = 0;
     db->driver->rollback(db->conn);
     forget_failure(db);
+}
+
+/* ---- savepoints ------------------------------------------------------------------------------ */
+
+static struct db_level *innermost(struct db *db)
+{
+    return &db->levels[db->level_count - 1];
+}
+
+/* Whether something was written since the level began, and can be undone. */
+static bool is_guarded(const struct db *db, const struct db_level *level)
+{
+    return db->points > level->points;
+}
+
+/* Whether nothing was written between the innermost level and the one around it: then both share
+ * one point. */
+static bool is_shared(const struct db *db)
+{
+    const struct db_level *level = &db->levels[db->level_count - 1];
+    return db->level_count > 1 && level[-1].points == level->points;
 }
 
 bool db_savepoint(struct db *db)
@@ -232,6 +260,28 @@ bool db_savepoint(struct db *db)
     if (!db_usable(db) || db_made_to_fail(db))
         return false;
     assert(db->began && db->mode == DB_WRITE);
+    if (db->level_count == LEVELS_MAX) {
+        db_fail(db, DIBS_INTERNAL, "there are too many savepoints inside one another");
+        return false;
+    }
+    db->levels[db->level_count++] = (struct db_level){.points = db->points};
+    return true;
+}
+
+void db_writes_only(struct db *db)
+{
+    if (db->level_count > 0)
+        innermost(db)->unguarded = true;
+}
+
+bool db_guard(struct db *db)
+{
+    if (db->level_count == 0 || is_guarded(db, innermost(db)))
+        return true;
+    if (innermost(db)->unguarded && !is_shared(db)) {
+        innermost(db)->spoiled = true;
+        return true;
+    }
     if (db->driver->point(db->conn, DB_POINT_SET, &db->failure) != DIBS_OK)
         return false;
     db->points++;
@@ -240,11 +290,14 @@ bool db_savepoint(struct db *db)
 
 bool db_release(struct db *db)
 {
-    if (db->points == 0 || !db_usable(db) || db_made_to_fail(db))
+    if (db->level_count == 0 || !db_usable(db) || db_made_to_fail(db))
         return false;
-    if (db->driver->point(db->conn, DB_POINT_RELEASE, &db->failure) != DIBS_OK)
-        return false;
-    db->points--;
+    if (is_guarded(db, innermost(db)) && !is_shared(db)) {
+        if (db->driver->point(db->conn, DB_POINT_RELEASE, &db->failure) != DIBS_OK)
+            return false;
+        db->points--;
+    }
+    db->level_count--;
     return true;
 }
 
@@ -252,19 +305,47 @@ bool db_release(struct db *db)
  * A full disk, for one, makes SQLite roll back everything; then db_commit must still refuse. */
 void db_rollback_to(struct db *db)
 {
-    if (db->points == 0 || forked(db))
+    if (db->level_count == 0 || forked(db))
         return;
-    db->points--;
     struct dibs_error why = {0};
-    if (db->driver->point(db->conn, DB_POINT_ROLLBACK, &why) == DIBS_OK)
+    enum db_point what = DB_POINT_CHECK;
+    if (is_guarded(db, innermost(db)))
+        what = is_shared(db) ? DB_POINT_RETURN : DB_POINT_ROLLBACK;
+    bool undone = db->driver->point(db->conn, what, &why) == DIBS_OK;
+    db->points -= what == DB_POINT_ROLLBACK;
+    if (innermost(db)->spoiled)
+        db_fail(db, DIBS_STORE_UNAVAILABLE, "cannot undo a part of the transaction");
+    else if (undone)
         forget_failure(db);
     else if (db_ok(db))
         db->failure = why;
+    db->level_count--;
 }
 
 bool db_in_transaction(const struct db *db)
 {
     return db->began;
+}
+
+bool db_unchanged(const struct db *db)
+{
+    return db->began && db->mode == DB_WRITE && db->driver->unchanged(db->conn);
+}
+
+void db_flush_here(struct db *db, bool here)
+{
+    if (!forked(db))
+        db->driver->flush_here(db->conn, here);
+}
+
+int64_t db_commit_number(const struct db *db)
+{
+    return db->driver->commit_number(db->conn);
+}
+
+bool db_wait_durable(struct db *db, int64_t commit)
+{
+    return !forked(db) && db->driver->wait_durable(db->conn, commit);
 }
 
 /* ---- care ------------------------------------------------------------------------------------ */
@@ -282,6 +363,16 @@ static dibs_status care_allowed(const struct db *db, const char *what, struct di
     if (db->began)
         return error_set(err, DIBS_INTERNAL, "cannot %s '%s' inside a transaction", what, db->path);
     return DIBS_OK;
+}
+
+dibs_status db_overlap(struct db *db, void (*on_durable)(void *context, int64_t commit),
+                       void *context, struct dibs_error *err)
+{
+    struct dibs_error why = {0};
+    dibs_status s = care_allowed(db, "flush", &why);
+    if (s == DIBS_OK)
+        s = db->driver->overlap(db->conn, on_durable, context, &why);
+    return s == DIBS_OK ? s : error_set(err, s, "%s", why.message);
 }
 
 int64_t db_change_counter(struct db *db)

@@ -72,8 +72,12 @@ bool db_begin(struct db *db, enum db_mode mode) MUST_USE;
 bool db_commit(struct db *db) MUST_USE;
 void db_rollback(struct db *db);
 /* A savepoint inside a write transaction; they nest. db_release and db_rollback_to end the
- * innermost. */
+ * innermost. One in which nothing is written costs nothing. */
 bool db_savepoint(struct db *db) MUST_USE;
+/* What comes now, up to the end of the innermost savepoint, need not be undone by itself: the caller
+ * has decided to do it. That saves the copies of all pages. If it fails all the same, db_rollback_to
+ * leaves the failure standing, and what is around has to be undone as well. */
+void db_writes_only(struct db *db);
 bool db_release(struct db *db) MUST_USE;
 /* Stays failed when the store has given up the whole transaction (full disk): then roll back. */
 void db_rollback_to(struct db *db);
@@ -112,12 +116,37 @@ int64_t db_value_int(struct db *db, int64_t otherwise, const char *sql, const st
 bool db_ok(const struct db *db);
 /* The failure as an error; DIBS_OK when there was none. */
 dibs_status db_error(const struct db *db, struct dibs_error *err);
+/* A flush to disk has failed in this process: no handle of it works any more. Any thread. */
+bool db_is_broken(void);
 /* Makes the transaction fail from outside (out of memory in core): sticky like any other
  * failure. */
 void db_fail(struct db *db, dibs_status code, const char *text);
 /* Grows whenever another connection, of any process, has committed since. Cheap; outside of
  * transactions. */
 int64_t db_change_counter(struct db *db);
+
+/* Whether nobody else has committed between this handle's last commit and the write transaction
+ * that is open: then what was read or written before still holds. False when in doubt. */
+bool db_unchanged(const struct db *db);
+
+/* ---- committing without waiting for the disk ------------------------------------------------- */
+
+/*
+ * db_overlap: from now on db_commit returns when the transaction stands, for everybody to see, but
+ * before it is on disk. A thread flushes and calls on_durable(context, n) when commit n and all
+ * before it are on disk, or once with -1 when a flush has failed: then nothing more will be. The
+ * callback must not use the handle. Outside of transactions. Ends with db_close, which flushes.
+ */
+dibs_status db_overlap(struct db *db, void (*on_durable)(void *context, int64_t commit),
+                       void *context, struct dibs_error *err) MUST_USE;
+/* With db_overlap: whether the next commits flush by themselves before they return. That saves two
+ * changes of thread when there is nothing to do meanwhile. on_durable is said of them as well, from
+ * within db_commit. */
+void db_flush_here(struct db *db, bool here);
+/* The number of this handle's last commit that wrote something; they count up from 1. */
+int64_t db_commit_number(const struct db *db);
+/* Waits until that commit is on disk; false: it never will be. At once without db_overlap. */
+bool db_wait_durable(struct db *db, int64_t commit) MUST_USE;
 
 /* ---- care ------------------------------------------------------------------------------------ */
 

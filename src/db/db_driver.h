@@ -14,7 +14,15 @@
 struct db_conn; /* one connection */
 struct db_stmt; /* one prepared statement */
 
-enum db_point { DB_POINT_SET, DB_POINT_RELEASE, DB_POINT_ROLLBACK };
+/* RETURN undoes what came after the innermost point, which stays; ROLLBACK ends it as well. CHECK
+ * only asks whether the transaction is still there. */
+enum db_point {
+    DB_POINT_SET,
+    DB_POINT_RELEASE,
+    DB_POINT_RETURN,
+    DB_POINT_ROLLBACK,
+    DB_POINT_CHECK,
+};
 
 struct db_driver {
     /* open checks that the store is ours and whole and writes nothing to it, unless it makes a new
@@ -38,12 +46,22 @@ struct db_driver {
     dibs_status (*bind)(struct db_stmt *s, const struct db_value *args, size_t count,
                         struct dibs_error *err);
     dibs_status (*step)(struct db_stmt *s, bool *row, struct dibs_error *err);
-    void (*reset)(struct db_stmt *s); /* ready for the next bind; the values are forgotten */
+    void (*reset)(struct db_stmt *s); /* ready for the next bind; the values are not read again */
     void (*finalize)(struct db_stmt *s);
     bool (*is_null)(struct db_stmt *s, int column);
     int64_t (*integer)(struct db_stmt *s, int column);
     const char *(*text)(struct db_stmt *s, int column, size_t *bytes); /* NULL: out of memory */
     int64_t (*changes)(struct db_conn *c);
+
+    /* Inside a write transaction: whether nobody else has committed since our last commit. */
+    bool (*unchanged)(struct db_conn *c);
+
+    /* Flushing apart from committing: see db_overlap. */
+    dibs_status (*overlap)(struct db_conn *c, void (*on_durable)(void *, int64_t), void *context,
+                           struct dibs_error *err);
+    void (*flush_here)(struct db_conn *c, bool here);
+    int64_t (*commit_number)(struct db_conn *c);
+    bool (*wait_durable)(struct db_conn *c, int64_t commit);
 
     /* Differs from the last answer when another connection has committed in between. */
     dibs_status (*data_version)(struct db_conn *c, int64_t *out, struct dibs_error *err);

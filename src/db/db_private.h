@@ -11,6 +11,9 @@
 #include "db_driver.h"
 #include "migrate.h"
 
+/* A batch in a batch, dibs_once and the operation in each of them, and some. */
+enum { LEVELS_MAX = 2 * BATCH_LEVELS_MAX + 8 };
+
 /* A prepared statement and, while it runs, its rows. */
 struct db_rows {
     struct db *db;
@@ -30,7 +33,13 @@ struct db {
     pid_t owner; /* process that opened it */
     int forks;   /* how many forks lay before it then */
     bool began;  /* in a transaction */
-    int points;  /* savepoints set, one inside the other */
+    int points;  /* savepoints of the store, one inside the other */
+    struct db_level {
+        int points;     /* how many there were when it began */
+        bool unguarded; /* it asked for none */
+        bool spoiled;   /* and has written */
+    } levels[LEVELS_MAX];
+    int level_count;
     enum db_mode mode;
     struct dibs_error failure; /* code DIBS_OK: none */
     int64_t changes;
@@ -53,6 +62,8 @@ bool db_usable(struct db *db);
 /* Asks db_should_fail; true: noted as a failure. */
 bool db_made_to_fail(struct db *db);
 void db_statements_free(struct db *db);
+/* Something is about to be written: makes sure that the innermost savepoint can undo it. */
+bool db_guard(struct db *db) MUST_USE;
 
 /* A flush to disk has failed: no handle of this process may be used again, as the kernel may have
  * dropped what it could not write and will report it as written from now on. */

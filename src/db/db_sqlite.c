@@ -199,19 +199,33 @@ static void rollback(struct db_conn *c)
     unlock(c);
 }
 
+/* A number that SQLite counts up with each commit that it makes or notices; 0: not known. */
+static unsigned version(struct db_conn *c)
+{
+    unsigned number = 0;
+    int rc = sqlite3_file_control(c->sqlite, "main", SQLITE_FCNTL_DATA_VERSION, &number);
+    return rc == SQLITE_OK ? number : 0;
+}
+
 static dibs_status commit(struct db_conn *c, struct dibs_error *err)
 {
     dibs_status s = DIBS_OK;
+    bool wrote = c->writing;
+    c->version = 0;
     if (sqlite3_get_autocommit(c->sqlite)) {
         s = error_set(err, DIBS_STORE_UNAVAILABLE, "cannot commit on '%s': it was rolled back",
                       c->shown);
     } else {
         int rc = control(c, CONTROL_COMMIT);
+        if (rc == SQLITE_OK)
+            sqlite_sync_ask(c);
         if (rc != SQLITE_OK)
             s = sqlite_failed(c, rc, err);
         else if (c->writing)
             s = sqlite_checkpoint_if_due(c, err);
     }
+    if (s == DIBS_OK && wrote)
+        c->version = version(c);
     rollback(c); /* after a COMMIT that succeeded there is nothing left to undo but the lock */
     return s;
 }
@@ -223,10 +237,12 @@ static dibs_status point(struct db_conn *c, enum db_point what, struct dibs_erro
                          "cannot use a savepoint on '%s': the transaction was rolled back",
                          c->shown);
     int rc = SQLITE_OK;
-    if (what == DB_POINT_ROLLBACK)
+    if (what == DB_POINT_SET)
+        rc = control(c, CONTROL_POINT_SET);
+    if (what == DB_POINT_RETURN || what == DB_POINT_ROLLBACK)
         rc = control(c, CONTROL_POINT_ROLLBACK);
-    if (rc == SQLITE_OK)
-        rc = control(c, what == DB_POINT_SET ? CONTROL_POINT_SET : CONTROL_POINT_RELEASE);
+    if (rc == SQLITE_OK && (what == DB_POINT_RELEASE || what == DB_POINT_ROLLBACK))
+        rc = control(c, CONTROL_POINT_RELEASE);
     return rc == SQLITE_OK ? DIBS_OK : sqlite_failed(c, rc, err);
 }
 
@@ -335,8 +351,7 @@ static dibs_status step(struct db_stmt *s, bool *row, struct dibs_error *err)
 
 static void reset(struct db_stmt *s)
 {
-    sqlite3_reset(s->stmt);
-    sqlite3_clear_bindings(s->stmt);
+    sqlite3_reset(s->stmt); /* the values stay, unused: the next bind replaces all of them */
 }
 
 static bool is_null(struct db_stmt *s, int column)
@@ -363,6 +378,16 @@ static int64_t changes(struct db_conn *c)
     return sqlite3_changes64(c->sqlite);
 }
 
+static bool unchanged(struct db_conn *c)
+{
+    return c->version != 0 && c->version == version(c);
+}
+
+static int64_t commit_number(struct db_conn *c)
+{
+    return c->commits;
+}
+
 const struct db_driver db_sqlite = {
     .open = sqlite_open,
     .settle = sqlite_settle,
@@ -383,6 +408,11 @@ const struct db_driver db_sqlite = {
     .integer = integer,
     .text = text,
     .changes = changes,
+    .unchanged = unchanged,
+    .overlap = sqlite_sync_begin,
+    .flush_here = sqlite_sync_here,
+    .commit_number = commit_number,
+    .wait_durable = sqlite_sync_wait,
     .data_version = data_version,
     .backup = sqlite_backup,
     .info = sqlite_info,

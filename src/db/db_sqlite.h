@@ -2,7 +2,8 @@
 /*
  * db_sqlite.h: what the files of the SQLite driver share: db_sqlite.c (transactions, statements,
  * errors), db_sqlite_open.c (open, create), db_sqlite_look.c (refuse), db_sqlite_care.c
- * (checkpoint, backup, info, check), db_sqlite_fork.c (children).
+ * (checkpoint, backup, info, check), db_sqlite_log.c (the file of the log), db_sqlite_sync.c (its
+ * flushes), db_sqlite_fork.c (children).
  */
 #ifndef DIBS_DB_SQLITE_H
 #define DIBS_DB_SQLITE_H
@@ -38,6 +39,10 @@ struct db_conn {
     bool writing;             /* holds the write lock for a transaction */
     int64_t wal_pages;        /* in the write-ahead log after our last commit */
     int64_t checkpoint_pages; /* checkpoint when there are so many */
+    int64_t commits;          /* of ours that wrote something */
+    unsigned version;         /* of the store right after our last commit; 0: not known */
+    sqlite3_file *log;        /* the write-ahead log; NULL: not known */
+    struct sqlite_sync *sync; /* the thread that flushes it; NULL: every commit does */
 };
 
 /* Maps a result of SQLite to ours and says what happened; a failed flush poisons the process. */
@@ -75,6 +80,29 @@ dibs_status sqlite_backup(struct db_conn *c, const char *path, const char *mark,
 dibs_status sqlite_info(struct db_conn *c, struct db_info *out, struct dibs_error *err);
 dibs_status sqlite_check(struct db_conn *c, struct dibs_error *err);
 bool sqlite_has_wal_reset_bug(int version_number);
+
+/* db_sqlite_log.c */
+/* The layer to open a store with; NULL: SQLite's own will do. */
+const char *sqlite_log_layer(void);
+/* The logs that this thread opens from now on are the connection's; NULL: nobody's. */
+void sqlite_log_opening(struct db_conn *c);
+/* Whether a flush of the log is only noted, as somebody else will see to it. */
+void sqlite_log_flush_later(struct db_conn *c, bool later);
+/* The file of the log once more, for another thread; end it with xClose and mem_free. */
+sqlite3_file *sqlite_log_open_again(struct db_conn *c) MUST_USE;
+
+/* db_sqlite_sync.c */
+dibs_status sqlite_sync_begin(struct db_conn *c, void (*on_durable)(void *, int64_t), void *context,
+                              struct dibs_error *err) MUST_USE;
+void sqlite_sync_end(struct db_conn *c); /* after what was committed is flushed */
+/* The next commits flush by themselves (here), or are flushed by the thread. */
+void sqlite_sync_here(struct db_conn *c, bool here);
+void sqlite_sync_ask(struct db_conn *c); /* what was committed until now is to be flushed */
+/* Waits until the commit is on disk; false: it will never be. */
+bool sqlite_sync_wait(struct db_conn *c, int64_t commit) MUST_USE;
+/* Everything is on disk and flushes are made at once, until resume; false: a flush has failed. */
+bool sqlite_sync_pause(struct db_conn *c) MUST_USE;
+void sqlite_sync_resume(struct db_conn *c);
 
 /* db_sqlite_fork.c */
 void sqlite_fork_enter(struct db_conn *c); /* when it is opened */

@@ -32,14 +32,13 @@ int sqlite_count_wal_pages(void *conn, sqlite3 *sqlite, const char *name, int pa
     if (pages < c->wal_pages)
         c->checkpoint_pages = WAL_CHECKPOINT_PAGES; /* somebody else has emptied the log */
     c->wal_pages = pages;
+    c->commits++;
     return SQLITE_OK;
 }
 
-dibs_status sqlite_checkpoint_if_due(struct db_conn *c, struct dibs_error *err)
+static dibs_status checkpoint(struct db_conn *c, struct dibs_error *err)
 {
     int in_log = 0, moved = 0;
-    if (c->wal_pages < c->checkpoint_pages)
-        return DIBS_OK;
     int rc =
         sqlite3_wal_checkpoint_v2(c->sqlite, "main", SQLITE_CHECKPOINT_PASSIVE, &in_log, &moved);
     if (rc == SQLITE_OK && in_log >= WAL_TRUNCATE_PAGES) {
@@ -57,6 +56,17 @@ dibs_status sqlite_checkpoint_if_due(struct db_conn *c, struct dibs_error *err)
         return sqlite_failed(c, rc, err);
     log_line(LOG_WARN, "cannot checkpoint '%s': %s", c->shown, sqlite3_errmsg(c->sqlite));
     return DIBS_OK;
+}
+
+dibs_status sqlite_checkpoint_if_due(struct db_conn *c, struct dibs_error *err)
+{
+    if (c->wal_pages < c->checkpoint_pages)
+        return DIBS_OK;
+    if (!sqlite_sync_pause(c))
+        return sqlite_failed(c, SQLITE_IOERR_FSYNC, err);
+    dibs_status s = checkpoint(c, err);
+    sqlite_sync_resume(c);
+    return s;
 }
 
 /* ---- backup ---------------------------------------------------------------------------------- */

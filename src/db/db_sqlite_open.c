@@ -16,6 +16,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <pthread.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -181,14 +182,27 @@ static dibs_status make_if_missing(struct db_conn *c, bool create, struct dibs_e
     return s;
 }
 
+#define SAVEPOINT_BYTES (128 * 1024)
 /* ---- the connection -------------------------------------------------------------------------- */
+
+static pthread_once_t tune_once = PTHREAD_ONCE_INIT;
+
+/* tune: settings of SQLite for the whole process, which count only before its first use; if somebody
+ * else has used it before us it works all the same, only slower. Nobody asks how much memory it has,
+ * and counting takes a lock each time. Pages that a savepoint might have to restore are kept in one
+ * block of memory, not in many of a kilobyte. */
+static void tune(void)
+{
+    (void)sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0);
+    (void)sqlite3_config(SQLITE_CONFIG_STMTJRNL_SPILL, SAVEPOINT_BYTES);
+}
 
 static dibs_status connect(struct db_conn *c, struct dibs_error *err)
 {
     int rc = sqlite3_open_v2(c->path, &c->sqlite,
                              SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX |
                                  SQLITE_OPEN_PRIVATECACHE | SQLITE_OPEN_EXRESCODE,
-                             NULL);
+                             sqlite_log_layer());
     if (rc != SQLITE_OK)
         return sqlite_failed(c, rc, err);
     if (sqlite3_db_readonly(c->sqlite, "main") != 0)
@@ -210,7 +224,7 @@ static dibs_status configure(struct db_conn *c, struct dibs_error *err)
     char sql[512] = {0};
     snprintf(sql, sizeof sql,
              "PRAGMA synchronous = FULL; PRAGMA wal_autocheckpoint = 0; PRAGMA foreign_keys = ON;"
-             " PRAGMA temp_store = MEMORY; PRAGMA cell_size_check = ON; PRAGMA mmap_size = 0;"
+             " PRAGMA temp_store = FILE; PRAGMA cell_size_check = ON; PRAGMA mmap_size = 0;"
              " PRAGMA journal_size_limit = %lld",
              4LL * WAL_CHECKPOINT_PAGES * SQLITE_PAGE_BYTES);
     dibs_status s = sqlite_run(c, sql, err);
@@ -224,6 +238,7 @@ static dibs_status open_store(struct db_conn *c, const struct db_options *in,
                               struct dibs_error *err)
 {
     char path[PATH_MAX] = {0}, folder[PATH_MAX] = {0};
+    pthread_once(&tune_once, tune);
     dibs_status s = resolve(in->path, path, err);
     if (s != DIBS_OK)
         return s;
@@ -256,6 +271,7 @@ dibs_status sqlite_open(const struct db_options *in, struct db_conn **out, struc
         return error_set(err, DIBS_OUT_OF_MEMORY, "cannot open '%s': out of memory", in->path);
     c->lock.fd = -1;
     sqlite_fork_enter(c);
+    sqlite_log_opening(c); /* until it is sealed: SQLite opens the log when it first reads */
     dibs_status s = open_store(c, in, err);
     if (s != DIBS_OK)
         sqlite_close(c);
@@ -275,6 +291,8 @@ static void free_conn(struct db_conn *c)
 
 void sqlite_close(struct db_conn *c)
 {
+    sqlite_log_opening(NULL);
+    sqlite_sync_end(c);
     for (size_t i = 0; i < CONTROL_COUNT; i++)
         sqlite3_finalize(c->control[i]);
     sqlite3_close(c->sqlite);
@@ -348,6 +366,7 @@ static int authorize(void *context, int action, const char *first, const char *s
 
 void sqlite_seal(struct db_conn *c)
 {
+    sqlite_log_opening(NULL);
     sqlite3_set_authorizer(c->sqlite, authorize, NULL);
     sqlite3_limit(c->sqlite, SQLITE_LIMIT_ATTACHED, 0);
     sqlite3_limit(c->sqlite, SQLITE_LIMIT_LENGTH, 16 * BODY_BYTES_MAX);

@@ -9,7 +9,7 @@
  * time, for that use only.
  *
  *   1. A statement that writes runs only inside a write transaction, thus under the write lock.
- *   2. Values are borrowed from db_query to db_done, and forgotten there.
+ *   2. Values are borrowed from db_query to db_done.
  *   3. After a failure db_query answers with db->none, rows that are always empty.
  */
 #include <assert.h>
@@ -115,7 +115,7 @@ struct db_rows *db_query(struct db *db, const char *sql, const struct db_value *
     db->running++;
     if (rows->writes && !(db->began && db->mode == DB_WRITE))
         db_fail(db, DIBS_INTERNAL, "cannot write outside of a write transaction");
-    else
+    else if (!rows->writes || db_guard(db))
         (void)db->driver->bind(rows->stmt, args, count, &db->failure);
     if (!db_ok(db)) {
         finish(rows);
@@ -160,7 +160,7 @@ int64_t db_changes(struct db *db)
 
 bool db_script(struct db *db, const char *sql)
 {
-    if (!db_usable(db) || db_made_to_fail(db))
+    if (!db_usable(db) || db_made_to_fail(db) || !db_guard(db))
         return false;
     assert(db->began && db->mode == DB_WRITE);
     return db->driver->script(db->conn, sql, &db->failure) == DIBS_OK;
@@ -180,10 +180,8 @@ int64_t db_int(struct db_rows *rows, int column)
 
 static const char *text_of(struct db_rows *rows, int column, size_t *bytes)
 {
-    if (db_is_null(rows, column))
-        return NULL;
-    const char *text = rows->db->driver->text(rows->stmt, column, bytes);
-    if (text == NULL)
+    const char *text = rows->on_row ? rows->db->driver->text(rows->stmt, column, bytes) : NULL;
+    if (text == NULL && !db_is_null(rows, column))
         db_fail(rows->db, DIBS_OUT_OF_MEMORY, "cannot read a row: out of memory");
     return text;
 }

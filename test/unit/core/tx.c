@@ -444,6 +444,76 @@ static void test_tokens_and_generated_ids_grow_through_batches_and_refusals(void
     assert_true(out.token > fourth);
 }
 
+/* Tokens are drawn from a number that the handle keeps in memory as long as it may. */
+static void test_two_handles_in_turns_never_draw_the_same_number(void **state)
+{
+    struct fixture *f = *state;
+    dibs *other = fixture_open(f);
+    int64_t last = 0;
+    make_session(f, "s");
+    for (int i = 0; i < 12; i++) {
+        dibs *d = i % 3 == 2 ? other : f->d;
+        struct dibs_task_list made = {0};
+        struct dibs_claim claim = {0};
+        struct dibs_task_new in = {.title = "a task"};
+        assert_ok(f, dibs_task_create(d, f->a, &in, 1, &made, &f->err));
+        struct dibs_claim_take take = {.task_id = made.items[0].id, .session_id = "s"};
+        assert_ok(f, dibs_claim_take(d, f->a, &take, &claim, &f->err));
+        assert_true(claim.token > last);
+        last = claim.token;
+    }
+    assert_int_equal(events_of(f, "task:claimed").count, 12);
+    dibs_close(other);
+}
+
+static dibs_status take(struct fixture *f, const char *id, int64_t *token)
+{
+    struct dibs_claim out = {0};
+    struct dibs_claim_take in = {.task_id = id, .session_id = "s"};
+    dibs_status status = dibs_claim_take(f->d, f->a, &in, &out, &f->err);
+    *token = status == DIBS_OK ? out.token : *token;
+    return status;
+}
+
+/* A claim that fails while it writes takes its batch with it; one that fails before does not, and
+ * the next draws its token from the right number. */
+static void test_a_failed_claim_leaves_numbers_and_neighbours_in_order(void **state)
+{
+    struct fixture *f = *state;
+    dibs_status status = DIBS_STORE_UNAVAILABLE;
+    int64_t before = 0;
+    int went_on = 0, gave_up = 0;
+    make_session(f, "s");
+    make_task(f, "first");
+    assert_ok(f, take(f, "first", &before));
+    for (int call = 2; status != DIBS_OK; call++) {
+        char ids[2][16];
+        int64_t lost = 0, token = 0;
+        for (int i = 0; i < 2; i++) {
+            snprintf(ids[i], sizeof ids[i], "%c%d", 'a' + i, call);
+            make_task(f, ids[i]);
+        }
+        fixture_reopen(f); /* nothing is remembered */
+        begin(f);
+        calls_left = call;
+        db_should_fail = fail_at;
+        status = take(f, ids[0], &lost);
+        db_should_fail = NULL;
+        dibs_status next = take(f, ids[1], &token);
+        dibs_status end = dibs_batch_commit(f->d, &f->err);
+        assert_int_equal(next == DIBS_OK, end == DIBS_OK);
+        went_on += status != DIBS_OK && end == DIBS_OK;
+        gave_up += end != DIBS_OK;
+        if (end != DIBS_OK)
+            assert_ok(f, take(f, ids[1], &token)); /* by itself */
+        assert_true(token > before && (!lost || (lost > before && token > lost)));
+        assert_int_equal(get_task(f, ids[0]).status,
+                         status == DIBS_OK ? DIBS_TASK_IN_PROGRESS : DIBS_TASK_OPEN);
+        before = token;
+    }
+    assert_true(went_on > 1 && gave_up > 1);
+}
+
 static void test_a_program_that_only_batches_sweeps_too(void **state)
 {
     struct fixture *f = *state;
@@ -483,6 +553,8 @@ int main(void)
         STORE_TEST(test_work_that_is_done_once_may_batch),
         STORE_TEST(test_what_an_inner_batch_undid_did_not_happen),
         STORE_TEST(test_tokens_and_generated_ids_grow_through_batches_and_refusals),
+        STORE_TEST(test_two_handles_in_turns_never_draw_the_same_number),
+        STORE_TEST(test_a_failed_claim_leaves_numbers_and_neighbours_in_order),
         STORE_TEST(test_a_program_that_only_batches_sweeps_too),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

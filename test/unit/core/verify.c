@@ -101,6 +101,15 @@ PLANTED(test_a_task_that_forgot_its_newest_claim_is_found,
         "UPDATE task SET last_token = NULL WHERE id = 'held'",
         "1 tasks under way are held by nobody, 1 live claims hold no such task")
 
+PLANTED(test_a_tag_that_nobody_would_look_for_is_found,
+        "INSERT INTO task_tag (task_key, tag) SELECT key, 'hidden' FROM task WHERE id = 'open'",
+        "1 texts, tags or dependencies belong to tasks without a mark")
+PLANTED(test_texts_and_dependencies_without_a_mark_are_found,
+        "INSERT INTO task_body (task_key, result) SELECT key, '1' FROM task WHERE id = 'open'; "
+        "INSERT INTO task_dependency (task_key, needs_key) "
+        "SELECT a.key, b.key FROM task a, task b WHERE a.id = 'open' AND b.id = 'done'",
+        "3 texts, tags or dependencies belong to tasks without a mark")
+
 /* ---- tokens ---------------------------------------------------------------------------------- */
 
 PLANTED(test_tokens_that_do_not_grow_are_found,
@@ -234,6 +243,8 @@ int main(void)
         STORE_TEST(test_a_live_claim_on_no_task_at_all_is_found),
         STORE_TEST(test_two_holders_of_one_task_are_found),
         STORE_TEST(test_a_task_that_forgot_its_newest_claim_is_found),
+        STORE_TEST(test_a_tag_that_nobody_would_look_for_is_found),
+        STORE_TEST(test_texts_and_dependencies_without_a_mark_are_found),
         STORE_TEST(test_tokens_that_do_not_grow_are_found),
         STORE_TEST(test_an_event_that_cannot_be_read_is_found),
         STORE_TEST(test_a_claim_ended_twice_in_the_journal_is_found),

@@ -141,6 +141,98 @@ static void test_a_savepoint_undoes_only_itself(void **state)
     db_close(db);
 }
 
+static bool add_number(struct db *db, int64_t n)
+{
+    return db_exec(db, SQL("INSERT INTO item (id, name) VALUES ($1, CAST($1 AS TEXT))"),
+                   DB_ARGS(db_i(n)));
+}
+
+static int64_t sum(struct db *db)
+{
+    return db_value_int(db, 0, SQL("SELECT sum(id) FROM item"), DB_NO_ARGS);
+}
+
+/* Savepoints are set when something is written; those without a write between them are one. */
+static void test_savepoints_inside_one_another_are_undone_one_by_one(void **state)
+{
+    struct place *p = *state;
+    struct db *db = store(p->path);
+    assert_true(db_begin(db, DB_WRITE) && add_number(db, 1));
+    assert_true(db_savepoint(db) && db_savepoint(db) && add_number(db, 10));
+    db_rollback_to(db); /* the inner one, which shares its point with the outer */
+    assert_int_equal(sum(db), 1);
+    assert_true(add_number(db, 100) && db_savepoint(db) && add_number(db, 1000));
+    assert_true(db_savepoint(db) && db_release(db)); /* nothing in it */
+    db_rollback_to(db);
+    assert_int_equal(sum(db), 101);
+    assert_true(db_savepoint(db) && add_number(db, 10) && db_release(db));
+    assert_int_equal(sum(db), 111);
+    db_rollback_to(db); /* the outer one, with what was released into it */
+    assert_int_equal(sum(db), 1);
+    assert_true(db_commit(db));
+    assert_int_equal(sum(db), 1);
+    db_close(db);
+}
+
+static void test_what_asked_not_to_be_guarded_is_undone_with_what_is_around(void **state)
+{
+    struct place *p = *state;
+    struct db *db = store(p->path);
+    assert_true(db_begin(db, DB_WRITE) && add_number(db, 1) && db_savepoint(db));
+    assert_true(add_number(db, 10) && db_savepoint(db));
+    db_writes_only(db);
+    assert_true(add_number(db, 100));
+    db_fail(db, DIBS_OUT_OF_MEMORY, "out of memory");
+    db_rollback_to(db);
+    assert_int_equal(db_error(db, NULL), DIBS_OUT_OF_MEMORY); /* still there */
+    db_rollback_to(db);
+    assert_true(db_ok(db));
+    assert_int_equal(sum(db), 1);
+    assert_true(db_savepoint(db)); /* the outermost, this time */
+    db_writes_only(db);
+    assert_true(add_number(db, 1000));
+    db_rollback_to(db);
+    assert_false(db_ok(db));
+    assert_false(add_number(db, 10000) || db_commit(db));
+    assert_int_equal(sum(db), 0);
+    db_close(db);
+}
+
+static void test_what_is_not_guarded_costs_nothing_when_nothing_was_written(void **state)
+{
+    struct place *p = *state;
+    struct db *db = store(p->path);
+    assert_true(db_begin(db, DB_WRITE) && add_number(db, 1) && db_savepoint(db));
+    db_writes_only(db);
+    db_fail(db, DIBS_OUT_OF_MEMORY, "out of memory");
+    db_rollback_to(db); /* there is nothing to undo */
+    assert_true(db_ok(db));
+    assert_true(db_commit(db));
+    assert_int_equal(sum(db), 1);
+    db_close(db);
+}
+
+static void test_a_handle_knows_whether_others_have_written(void **state)
+{
+    struct place *p = *state;
+    struct db *db = store(p->path), *other = store(p->path);
+    assert_true(add_item(db, "a", 1));
+    assert_false(db_unchanged(db)); /* only inside a transaction */
+    assert_true(db_begin(db, DB_WRITE) && db_unchanged(db) && db_commit(db));
+    assert_int_equal(count_items(other), 1);
+    assert_true(db_begin(db, DB_WRITE) && db_unchanged(db));
+    db_rollback(db);
+    assert_true(add_item(other, "b", 1));
+    assert_true(db_begin(db, DB_WRITE) && !db_unchanged(db));
+    assert_true(add_number(db, 7) && db_commit(db));
+    assert_true(db_begin(db, DB_WRITE) && db_unchanged(db) && db_commit(db));
+    assert_true(add_item(other, "c", 1));
+    assert_int_equal(count_items(db), 4); /* having read it is not enough */
+    assert_true(db_begin(db, DB_WRITE) && !db_unchanged(db) && db_commit(db));
+    db_close(other);
+    db_close(db);
+}
+
 static void test_a_statement_may_run_inside_the_loop_over_its_own_rows(void **state)
 {
     struct place *p = *state;
@@ -455,6 +547,10 @@ int main(void)
         STORE_TEST(test_the_first_failure_stays_and_the_rest_does_nothing),
         STORE_TEST(test_a_rollback_undoes_and_forgets_the_failure),
         STORE_TEST(test_a_savepoint_undoes_only_itself),
+        STORE_TEST(test_savepoints_inside_one_another_are_undone_one_by_one),
+        STORE_TEST(test_what_asked_not_to_be_guarded_is_undone_with_what_is_around),
+        STORE_TEST(test_what_is_not_guarded_costs_nothing_when_nothing_was_written),
+        STORE_TEST(test_a_handle_knows_whether_others_have_written),
         STORE_TEST(test_a_statement_may_run_inside_the_loop_over_its_own_rows),
         STORE_TEST(test_more_statements_than_the_cache_holds),
         STORE_TEST(test_a_write_needs_a_write_transaction),
