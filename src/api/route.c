@@ -36,6 +36,7 @@ static const struct {
 
 struct segment {
     char text[ID_BYTES_MAX + 1]; /* "" when it is too long to be anything we know */
+    size_t bytes;
 };
 struct path {
     struct segment segments[SEGMENTS_MAX];
@@ -64,26 +65,37 @@ static bool cut(const char *path, struct path *out)
         struct segment *s = &out->segments[out->count++];
         if (!decode_percent(path, bytes, false, s->text, sizeof s->text))
             s->text[0] = '\0';
+        s->bytes = strlen(s->text);
         path += bytes;
     }
     return out->count > 0 && *path == '\0';
 }
 
+/* skip: behind the first `bytes` of a pattern's segment when they are all of it; NULL otherwise. */
+static const char *skip(const char *pattern, const char *text, size_t bytes)
+{
+    if (strncmp(pattern, text, bytes) != 0)
+        return NULL;
+    pattern += bytes;
+    return *pattern == '/' || *pattern == '\0' ? pattern : NULL;
+}
+
 /* fit: how well a row's path fits: -1 not at all, else one bit per literal segment, first highest.
- * */
+ * Every request passes here twice for each row, so it gives up at the first segment that differs. */
 static int fit(const char *pattern, const struct path *path)
 {
     int score = 0;
     for (size_t i = 0; i < path->count; i++) {
-        if (*pattern != '/')
+        if (*pattern++ != '/')
             return -1;
-        size_t bytes = strcspn(++pattern, "/");
-        const char *text = path->segments[i].text;
-        bool literal = strlen(text) == bytes && memcmp(pattern, text, bytes) == 0;
+        const char *behind = skip(pattern, path->segments[i].text, path->segments[i].bytes);
+        bool literal = behind != NULL;
         if (!literal && *pattern != ':')
             return -1;
+        while (!literal && *pattern != '/' && *pattern != '\0')
+            pattern++;
         score = score * 2 + literal;
-        pattern += bytes;
+        pattern = literal ? behind : pattern;
     }
     return *pattern == '\0' ? score : -1;
 }

@@ -137,6 +137,8 @@ static void call_done(struct job *job)
     struct call *call = (struct call *)job;
     bool in_vain = was_claimed_in_vain(call);
     call->asked.job = NULL;
+    if (call->out.status == DIBS_OK && call->asked.op->scope == API_ADMIN)
+        keys_refresh(call->server); /* a new key works at once; the journal would take a moment */
     if (in_vain || call->out.http == 0) /* or it was not even begun */
         conn_close(call->conn, false);
     if (in_vain) {

@@ -7,7 +7,9 @@
  *   2. The struct lives until the socket is closed and nobody holds it; the request in it as long.
  *   3. Every state has a time after which the connection is closed (conns_check_times): a caller
  *      cannot hold a connection by doing nothing. Streams are the exception: they have keep-alives.
- *   4. After our last word the socket is shut down and what still comes in is thrown away for a
+ *   4. A caller that asks without end and does not read costs one answer: its next request is
+ *      looked at when it has taken most of the last (choked).
+ *   5. After our last word the socket is shut down and what still comes in is thrown away for a
  *      moment: closing at once could destroy the answer on its way (RST).
  */
 #include <assert.h>
@@ -121,22 +123,28 @@ static void hand_over(struct conn *c)
     c->all->hooks.request(c, r);
 }
 
+static void stop_reading(struct conn *c)
+{
+    if (c->read_stopped)
+        return;
+    c->read_stopped = true;
+    uv_read_stop(&c->h.stream);
+}
+
 /* hold: keeps what cannot be read yet, and stops a caller that sends far ahead. */
 static void hold(struct conn *c, const char *bytes, size_t count)
 {
     buf_append(&c->held, bytes, count);
     if (!buf_ok(&c->held))
         conn_closed_by_error(c);
-    else if (c->held.len >= HELD_BYTES_MAX && !c->read_stopped) {
-        c->read_stopped = true;
-        uv_read_stop(&c->h.stream);
-    }
+    else if (c->held.len >= HELD_BYTES_MAX)
+        stop_reading(c);
 }
 
 static void feed(struct conn *c, const char *bytes, size_t count)
 {
     c->feeding = true;
-    while (count > 0 && c->state == CONN_READING) {
+    while (count > 0 && c->state == CONN_READING && !c->choked) {
         size_t used = 0;
         if (http_is_idle(c->http))
             c->since_ms = now_ms(c->all);
@@ -151,7 +159,7 @@ static void feed(struct conn *c, const char *bytes, size_t count)
             conn_send_text(c, "HTTP/1.1 100 Continue\r\n\r\n", 25);
     }
     c->feeding = false;
-    if (count > 0 && c->state == CONN_ASKED)
+    if (count > 0 && (c->state == CONN_ASKED || (c->state == CONN_READING && c->choked)))
         hold(c, bytes, count);
 }
 
@@ -194,16 +202,9 @@ static void on_read(uv_stream_t *stream, ssize_t count, const uv_buf_t *got)
         hold(c, got->base, (size_t)count);
 }
 
-void conn_go_on(struct conn *c)
+/* read_on: first what is held, then what comes. */
+static void read_on(struct conn *c)
 {
-    http_next(c->http);
-    if (c->all->draining) {
-        conn_close(c, true);
-        return;
-    }
-    enter(c, CONN_READING);
-    if (c->feeding)
-        return; /* feed() has the rest in its hands */
     struct buf held = c->held;
     buf_init(&c->held, HELD_BYTES_MAX + READ_BYTES);
     if (c->read_stopped) {
@@ -213,6 +214,30 @@ void conn_go_on(struct conn *c)
     if (held.len > 0)
         feed(c, held.data, held.len);
     buf_release(&held);
+}
+
+void conn_go_on(struct conn *c)
+{
+    http_next(c->http);
+    if (c->all->draining) {
+        conn_close(c, true);
+        return;
+    }
+    enter(c, CONN_READING);
+    c->choked = conn_pending(c) > PENDING_BYTES_MAX;
+    if (c->choked)
+        stop_reading(c);
+    else if (!c->feeding) /* else feed() has the rest in its hands */
+        read_on(c);
+}
+
+void conn_unchoke(struct conn *c)
+{
+    if (c->state != CONN_READING || conn_pending(c) > PENDING_BYTES_MAX)
+        return;
+    c->choked = false;
+    c->since_ms = now_ms(c->all);
+    read_on(c);
 }
 
 /* ---- beginning ------------------------------------------------------------------------------- */

@@ -10,7 +10,8 @@
 
 #define READ_BYTES                                                                                 \
     (64 * 1024) /* one buffer for all connections: it is emptied before it is reused */
-#define HELD_BYTES_MAX (64 * 1024) /* of a pipelining caller; then it is no longer read from */
+#define HELD_BYTES_MAX (64 * 1024)    /* of a pipelining caller; then it is no longer read from */
+#define PENDING_BYTES_MAX (64 * 1024) /* of answers not taken; then nothing more is answered */
 #define LINGER_MS 2000 /* how long a caller may take to notice that we are done with it */
 
 enum conn_state {
@@ -52,7 +53,8 @@ struct conn {
     bool loopback;
     bool feeding;      /* inside feed(): an answer given meanwhile is followed up there */
     bool half_closed;  /* the caller has said all it will */
-    bool read_stopped; /* held is full */
+    bool read_stopped; /* held is full, or it is choked */
+    bool choked;       /* does not take its answers: its next request waits until it has */
     bool is_head;      /* the request is HEAD: no body in the answer */
     bool keep_alive, http10;
     bool shut;      /* our end is being shut down */
@@ -62,7 +64,8 @@ struct conn {
 
 /* conn.c */
 void conn_closed_by_error(struct conn *c);
-void conn_go_on(struct conn *c); /* after an answer: what is held is read */
+void conn_go_on(struct conn *c);   /* after an answer: what is held is read */
+void conn_unchoke(struct conn *c); /* some of what was pending has left */
 /* conn_write.c */
 void conn_write_head(struct conn *c, const struct answer *a, size_t body_bytes, struct buf *out);
 void conn_shut(struct conn *c); /* no more from us, once the pending has left */

@@ -26,6 +26,8 @@ static void on_sent(uv_write_t *req, int status)
         conn_closed_by_error(c);
     else if (c->state == CONN_STREAMING && conn_pending(c) == 0)
         c->all->hooks.drained(c);
+    else if (c->choked)
+        conn_unchoke(c);
     conn_drop(c);
 }
 

@@ -2,7 +2,9 @@
 /*
  * duty.c: see duty.h. Everything here runs on the writer thread, between batches.
  *
- *   1. A lease never ends early: before anything is ended, lost time is given back.
+ *   1. A lease never ends early: before anything is ended, lost time is given back. The writer may
+ *      be stopped in the middle of a batch or of its commit as well as between two turns, so it
+ *      looks at the clock after each step of a turn (duty_notice_stall).
  *   2. What is due is found by the store itself (dibs__tend); here is only when to look. While
  *      there is traffic that is every TEND_EVERY_MS, as any request may have made a deadline; when
  *      there is none, exactly at the next one.
@@ -29,14 +31,15 @@ static void complain(struct duty *k, const char *what, const struct dibs_error *
 
 dibs_status duty_begin(struct duty *k, dibs *d, int64_t now_ms, struct dibs_error *err)
 {
-    *k = (struct duty){.turned_ms = now_ms, .alive_at_ms = now_ms, .sweep_at_ms = now_ms};
+    *k = (struct duty){.went_on_ms = now_ms, .alive_at_ms = now_ms, .sweep_at_ms = now_ms};
     return dibs__after_downtime(d, &k->extended_ms, err);
 }
 
 void duty_notice_stall(struct duty *k, dibs *d, int64_t now_ms)
 {
     struct dibs_error err = {0};
-    int64_t lost = now_ms - k->turned_ms;
+    int64_t lost = now_ms - k->went_on_ms;
+    k->went_on_ms = now_ms;
     if (lost < STALL_MS)
         return;
     log_line(LOG_WARN, "stood still for %lld ms; leases are extended by that", (long long)lost);
@@ -44,7 +47,17 @@ void duty_notice_stall(struct duty *k, dibs *d, int64_t now_ms)
         k->extended_ms += lost;
     else
         complain(k, "extend leases", &err);
-    k->turned_ms = now_ms;
+}
+
+struct duty_mark duty_mark(const struct duty *k)
+{
+    return (struct duty_mark){.went_on_ms = k->went_on_ms, .extended_ms = k->extended_ms};
+}
+
+void duty_undo(struct duty *k, struct duty_mark mark)
+{
+    k->went_on_ms = mark.went_on_ms;
+    k->extended_ms = mark.extended_ms;
 }
 
 void duty_look_again(struct duty *k)
@@ -53,7 +66,7 @@ void duty_look_again(struct duty *k)
         k->tend_at_ms = k->tended_ms + TEND_EVERY_MS;
 }
 
-static bool tend(struct duty *k, dibs *d, dibs_arena *a, int64_t now_ms)
+static void tend(struct duty *k, dibs *d, dibs_arena *a, int64_t now_ms)
 {
     struct dibs_error err = {0};
     struct dibs_due due = {0};
@@ -63,17 +76,15 @@ static bool tend(struct duty *k, dibs *d, dibs_arena *a, int64_t now_ms)
     if (s != DIBS_OK) {
         complain(k, "end what is due", &err);
         k->tend_at_ms = now_ms + RETRY_MS;
-        return false;
+        return;
     }
     k->complained = false;
-    k->has_leases = due.next_ms != 0;
     k->tend_at_ms = due.more ? now_ms : INT64_MAX;
     if (!due.more && due.next_ms != 0)
         k->tend_at_ms = now_ms + (due.next_ms > due.now_ms ? due.next_ms - due.now_ms : 1);
-    return due.expired + due.locks + due.warned + due.promoted > 0;
 }
 
-static bool sweep(struct duty *k, dibs *d, int64_t now_ms)
+static void sweep(struct duty *k, dibs *d, int64_t now_ms)
 {
     struct dibs_error err = {0};
     bool ran = false;
@@ -81,33 +92,35 @@ static bool sweep(struct duty *k, dibs *d, int64_t now_ms)
     k->sweep_at_ms = now_ms + (interval < TURN_MS_MAX ? interval : TURN_MS_MAX);
     if (dibs_settings(d)->auto_cleanup && dibs_maintain(d, &ran, &err) != DIBS_OK)
         complain(k, "sweep", &err);
-    return ran;
 }
 
-/* alive: only worth a write while there are leases to be extended after a crash. */
+/* alive: writes nothing while nobody is there who could lose something by a crash. */
 static void alive(struct duty *k, dibs *d, int64_t now_ms)
 {
     struct dibs_error err = {0};
     k->alive_at_ms = now_ms + ALIVE_EVERY_MS;
-    if (k->has_leases && dibs__alive(d, &err) != DIBS_OK)
+    if (dibs__alive(d, &err) != DIBS_OK)
         complain(k, "note that the daemon runs", &err);
 }
 
-bool duty_turn(struct duty *k, dibs *d, dibs_arena *a, int64_t now_ms)
+bool duty_is_due(const struct duty *k, int64_t now_ms)
 {
-    bool wrote = false;
+    return now_ms >= k->tend_at_ms || now_ms >= k->sweep_at_ms || now_ms >= k->alive_at_ms;
+}
+
+void duty_turn(struct duty *k, dibs *d, dibs_arena *a, int64_t now_ms)
+{
     if (now_ms >= k->tend_at_ms)
-        wrote = tend(k, d, a, now_ms);
+        tend(k, d, a, now_ms);
     if (now_ms >= k->sweep_at_ms)
-        wrote = sweep(k, d, now_ms) || wrote;
+        sweep(k, d, now_ms);
     if (now_ms >= k->alive_at_ms)
         alive(k, d, now_ms);
-    return wrote;
 }
 
 int64_t duty_next_ms(const struct duty *k)
 {
-    int64_t next = k->turned_ms + TURN_MS_MAX;
+    int64_t next = k->sweep_at_ms; /* at least every TURN_MS_MAX */
     return k->tend_at_ms < next ? k->tend_at_ms : next;
 }
 

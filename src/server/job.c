@@ -8,6 +8,7 @@
 #include "job.h"
 
 #include <assert.h>
+#include <sys/prctl.h>
 
 /* ---- lists ----------------------------------------------------------------------------------- */
 
@@ -42,6 +43,11 @@ struct job *jobs_take_all(struct jobs *q)
     struct job *all = q->first;
     jobs_init(q);
     return all;
+}
+
+void job_name_thread(const char *name)
+{
+    prctl(PR_SET_NAME, name, 0, 0, 0); /* for top and perf; nothing depends on it */
 }
 
 /* ---- mail ------------------------------------------------------------------------------------ */

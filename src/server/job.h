@@ -45,6 +45,7 @@ struct job {
     atomic_bool leaving; /* the caller has said its last: answer it, but do not wait on */
     bool urgent;         /* a heartbeat: goes first */
     bool has_waited;
+    int64_t commit; /* the outbox's: what must be on disk before it may leave */
 };
 
 struct jobs {
@@ -55,6 +56,9 @@ void jobs_init(struct jobs *q);
 void jobs_add(struct jobs *q, struct job *job);
 struct job *jobs_take(struct jobs *q);     /* NULL when empty */
 struct job *jobs_take_all(struct jobs *q); /* linked by next */
+
+/* Names the calling thread, as tools show it; at most 15 bytes. */
+void job_name_thread(const char *name);
 
 /* The way back to the loop: finished jobs, in order. */
 struct mail {

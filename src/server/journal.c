@@ -23,6 +23,7 @@
 #include "base/log.h"
 #include "core/follow.h"
 #include "core/serve.h"
+#include "job.h"
 
 #define PAGES_WAITING 2
 #define SPACE_MS 5
@@ -38,6 +39,7 @@ struct journal {
     uv_mutex_t lock;
     uv_cond_t wake;
     bool hinted, stopping, wakeable; /* wakeable: the thread waits for a hint */
+    bool eager;                      /* somebody reads along: a hint is followed at once */
     struct page *pages[PAGES_WAITING];
     size_t page_count;
 
@@ -133,6 +135,10 @@ static void look(struct journal *j, bool hinted)
             return; /* changes_seen stays: this change has not been looked at yet */
     }
     j->changes_seen = changes;
+    if (page != NULL && j->options.settle != NULL && !j->options.settle(j->options.context)) {
+        page_drop(page);
+        return; /* nothing is told that never got to disk */
+    }
     if (page != NULL)
         publish(j, page);
     tell_of_others(j, changed, hinted);
@@ -156,7 +162,8 @@ static bool next_look(struct journal *j, bool *hinted)
     while (!j->stopping && j->page_count == PAGES_WAITING)
         uv_cond_wait(&j->wake, &j->lock);
     j->wakeable = true;
-    for (uint64_t now = 0; !j->stopping && !j->hinted && !j->more && (now = uv_hrtime()) < until;)
+    for (uint64_t now = 0;
+         !j->stopping && !(j->hinted && j->eager) && !j->more && (now = uv_hrtime()) < until;)
         (void)uv_cond_timedwait(&j->wake, &j->lock, until - now);
     j->wakeable = false;
     *hinted = j->hinted;
@@ -169,6 +176,7 @@ static bool next_look(struct journal *j, bool *hinted)
 static void follow(void *context)
 {
     struct journal *j = context;
+    job_name_thread("dibs-journal");
     for (bool hinted = false; next_look(j, &hinted);)
         look(j, hinted);
 }
@@ -176,10 +184,19 @@ static void follow(void *context)
 void journal_hint(struct journal *j)
 {
     uv_mutex_lock(&j->lock);
-    bool wake = !j->hinted && j->wakeable;
+    bool wake = !j->hinted && j->wakeable && j->eager;
     j->hinted = true;
     uv_mutex_unlock(&j->lock);
     if (wake)
+        uv_cond_signal(&j->wake);
+}
+
+void journal_set_eager(struct journal *j, bool eager)
+{
+    uv_mutex_lock(&j->lock);
+    j->eager = eager;
+    uv_mutex_unlock(&j->lock);
+    if (eager)
         uv_cond_signal(&j->wake);
 }
 

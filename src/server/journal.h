@@ -54,6 +54,8 @@ struct journal_options {
     /* another process has (or may have, when our writer is busy as well) written: journal thread;
      * must only leave a hint */
     void (*on_others)(void *context);
+    /* waits until what was read is on disk; false: it never will be. Journal thread. NULL: it is */
+    bool (*settle)(void *context);
     void *context;
 };
 /* The first page begins with the first event after this call. */
@@ -61,6 +63,8 @@ dibs_status journal_start(const struct journal_options *in, struct journal **out
                           struct dibs_error *err) MUST_USE;
 int64_t journal_last(const struct journal *j); /* newest event delivered; loop thread */
 void journal_hint(struct journal *j);          /* our writer has committed; any thread */
+/* While nobody reads along (as at first) hints wait for the next look. Any thread. */
+void journal_set_eager(struct journal *j, bool eager);
 /* Loop thread: ends the thread, closes its handle. Nothing is delivered afterwards. */
 void journal_stop(struct journal *j);
 void journal_free(struct journal *j); /* after the loop has run out; NULL is fine */

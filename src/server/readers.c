@@ -16,7 +16,7 @@ struct readers {
     uv_cond_t wake;
     struct jobs queue;
     bool stopping;
-    struct mail *mail;
+    struct outbox *outbox;
     int count; /* threads that run */
     struct reader {
         struct readers *all;
@@ -43,6 +43,7 @@ static void read_jobs(void *context)
 {
     struct reader *me = context;
     struct job *job = NULL;
+    job_name_thread("dibs-reader");
     while ((job = next_job(me->all)) != NULL) {
         int64_t version = atomic_load(&me->all->settings_version);
         if (version != me->settings_seen)
@@ -51,7 +52,7 @@ static void read_jobs(void *context)
         if (!atomic_load(&job->gone))
             job->run(job, me->d, me->a);
         dibs_arena_reset(me->a);
-        mail_send(me->all->mail, job);
+        outbox_send(me->all->outbox, job);
     }
 }
 
@@ -80,7 +81,7 @@ dibs_status readers_start(const struct readers_options *in, struct readers **out
     struct readers *r = mem_alloc(sizeof *r);
     if (r == NULL)
         return error_set(err, DIBS_OUT_OF_MEMORY, "cannot start the readers: out of memory");
-    r->mail = in->mail;
+    r->outbox = in->outbox;
     r->settings = in->settings;
     jobs_init(&r->queue);
     if (uv_mutex_init(&r->lock) != 0) {
@@ -108,11 +109,11 @@ bool readers_submit(struct readers *r, struct job *job)
 {
     uv_mutex_lock(&r->lock);
     bool taken = !r->stopping && r->queue.count < READERS_QUEUE_MAX;
-    if (taken) {
+    if (taken)
         jobs_add(&r->queue, job);
-        uv_cond_signal(&r->wake);
-    }
     uv_mutex_unlock(&r->lock);
+    if (taken)
+        uv_cond_signal(&r->wake);
     return taken;
 }
 

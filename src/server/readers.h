@@ -6,6 +6,7 @@
 #define DIBS_READERS_H
 
 #include "job.h"
+#include "outbox.h"
 
 #define READERS_COUNT 2
 #define READERS_QUEUE_MAX 10000
@@ -15,7 +16,7 @@ struct readers;
 struct readers_options {
     const char *data_dir;
     struct dibs_strings settings;
-    struct mail *mail;
+    struct outbox *outbox; /* where answers wait for the disk */
 };
 dibs_status readers_start(const struct readers_options *in, struct readers **out,
                           struct dibs_error *err) MUST_USE;

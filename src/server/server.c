@@ -90,12 +90,30 @@ static void on_others(void *context)
     writer_nudge(s->writer);
 }
 
-static void on_commit(void *context)
+static int64_t newest_event(void *context)
+{
+    struct server *s = context;
+    return writer_last_event(s->writer);
+}
+
+static bool settle(void *context)
+{
+    struct server *s = context;
+    return outbox_settle(s->outbox);
+}
+
+static void on_durable(void *context)
 {
     struct server *s = context;
     struct journal *journal = atomic_load(&s->journal); /* not there yet in the first moments */
     if (journal != NULL)
         journal_hint(journal);
+}
+
+static void on_flush_failed(void *context)
+{
+    struct server *s = context;
+    uv_async_send(&s->failure);
 }
 
 static void on_failure(void *context, const struct dibs_error *err)
@@ -179,6 +197,7 @@ static void on_tick(uv_timer_t *timer)
 {
     struct server *s = timer->data;
     conns_check_times(s->conns);
+    fflush(stdout); /* lines about requests do not wait for a full buffer */
     if (s->stopping && (all_answered(s) || server_us() / 1000 >= s->stop_by_ms))
         finish(s);
 }
@@ -229,15 +248,14 @@ static dibs_status start_threads(struct server *s, struct dibs_error *err)
 {
     dibs_status status = writer_start(&(struct writer_options){.data_dir = s->data_dir,
                                                                .settings = s->o.settings,
-                                                               .mail = &s->mail,
-                                                               .on_commit = on_commit,
+                                                               .outbox = s->outbox,
                                                                .on_failure = on_failure,
                                                                .context = s},
                                       &s->writer, err);
     if (status == DIBS_OK)
         status = readers_start(&(struct readers_options){.data_dir = s->data_dir,
                                                          .settings = s->o.settings,
-                                                         .mail = &s->mail},
+                                                         .outbox = s->outbox},
                                &s->readers, err);
     struct journal *journal = NULL;
     if (status == DIBS_OK)
@@ -246,6 +264,7 @@ static dibs_status start_threads(struct server *s, struct dibs_error *err)
                                                          .loop = &s->loop,
                                                          .on_page = on_page,
                                                          .on_others = on_others,
+                                                         .settle = settle,
                                                          .context = s},
                                &journal, err);
     atomic_store(&s->journal, journal);
@@ -291,16 +310,22 @@ static dibs_status make_parts(struct server *s, struct dibs_error *err)
     s->auth = auth_new(&(struct auth_options){.hosts = s->o.hosts});
     s->metrics = metrics_new();
     s->conns = conns_new(&s->loop, &hooks, &limits, s);
+    s->outbox = outbox_new(&(struct outbox_options){
+        .mail = &s->mail, .on_durable = on_durable, .on_broken = on_flush_failed, .context = s});
     buf_init(&s->openapi, ANSWER_BYTES_MAX);
-    if (s->arena == NULL || s->auth == NULL || s->metrics == NULL || s->conns == NULL)
+    if (s->outbox == NULL || s->arena == NULL || s->auth == NULL || s->metrics == NULL ||
+        s->conns == NULL)
         return error_set(err, DIBS_OUT_OF_MEMORY, "cannot start: out of memory");
     return DIBS_OK;
 }
 
 static dibs_status make_followers(struct server *s, struct dibs_error *err)
 {
-    s->sse = sse_new(
-        &(struct sse_options){.loop = &s->loop, .readers = s->readers, .journal = s->journal});
+    s->sse = sse_new(&(struct sse_options){.loop = &s->loop,
+                                           .readers = s->readers,
+                                           .journal = s->journal,
+                                           .newest = newest_event,
+                                           .context = s});
     s->watch = watch_new(&(struct watch_options){
         .loop = &s->loop, .readers = s->readers, .writer = s->writer, .jobs_out = &s->jobs_out});
     if (s->sse == NULL || s->watch == NULL)
@@ -381,9 +406,10 @@ static void free_parts(struct server *s)
 {
     watch_free(s->watch);
     sse_free(s->sse);
-    journal_free(s->journal);
     readers_free(s->readers);
-    writer_free(s->writer);
+    writer_free(s->writer); /* only now does nobody flush any more, who would tell the journal */
+    journal_free(s->journal);
+    outbox_free(s->outbox);
     listeners_free(s->listeners);
     conns_free(s->conns);
     metrics_free(s->metrics);

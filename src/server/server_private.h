@@ -26,6 +26,7 @@ struct server {
     uv_timer_t timer;
     uv_async_t failure; /* the writer says that the store is broken */
     struct mail mail;
+    struct outbox *outbox;
     struct writer *writer;
     struct readers *readers;
     struct journal *_Atomic journal;

@@ -73,7 +73,8 @@ static void attach(struct sse *s, struct reader *r)
     if (r->next != NULL)
         r->next->link = &r->next;
     s->first = r;
-    s->count++;
+    if (s->count++ == 0)
+        journal_set_eager(s->options.journal, true);
     conn_set_stream(r->conn, r);
 }
 
@@ -90,8 +91,10 @@ static struct conn *detach(struct reader *r)
     r->conn = NULL;
     if (r->step != NULL)
         atomic_store(&r->step->job.gone, true);
-    if (s->count == 0)
+    if (s->count == 0) {
         uv_timer_stop(&s->tick);
+        journal_set_eager(s->options.journal, false);
+    }
     reader_drop(r);
     return c;
 }
@@ -403,6 +406,15 @@ static struct reader *admit(struct sse *s, struct conn *c, const struct http_req
     return reader;
 }
 
+/* newest: where a reader begins who wants what comes from now on. The journal may not have been
+ * delivered so far: pages up to there are then skipped. */
+static int64_t newest(const struct sse *s)
+{
+    int64_t delivered = journal_last(s->options.journal);
+    int64_t written = s->options.newest != NULL ? s->options.newest(s->options.context) : 0;
+    return written > delivered ? written : delivered;
+}
+
 void sse_request(struct sse *s, struct conn *c, const struct http_request *r, const char *project)
 {
     struct dibs_error err = {0};
@@ -419,7 +431,7 @@ void sse_request(struct sse *s, struct conn *c, const struct http_request *r, co
     if (reader->since_given || reader->filter.task_id != NULL) {
         advance(reader); /* only the store knows whether these can be */
     } else {
-        reader->position = journal_last(s->options.journal);
+        reader->position = newest(s);
         begin_stream(reader);
         settle(reader);
     }

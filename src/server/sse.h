@@ -26,6 +26,9 @@ struct sse_options {
     uv_loop_t *loop;
     struct readers *readers;
     struct journal *journal;
+    /* the newest event that somebody can have been told of; NULL: what the journal delivered */
+    int64_t (*newest)(void *context);
+    void *context;
     int64_t keepalive_ms; /* 0: SSE_KEEPALIVE_MS */
 };
 struct sse *sse_new(const struct sse_options *in); /* NULL when out of memory */

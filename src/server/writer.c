@@ -3,10 +3,11 @@
  * writer.c: the one thread that writes, and its queue.
  *
  *     turn:  take all that queued up -> one transaction: each job, then those that wait -> commit
- *            -> answers on their way -> what is due (duty.c) -> next turn
+ *            -> answers to the outbox -> what is due (duty.c) -> next turn
+ *     meanwhile, on a thread of the store's: flush -> outbox: answers on their way
  *
- *   1. No job goes back before the commit that holds it is on disk. When the commit fails every job
- *      of the batch is told so (job->lost).
+ *   1. No job goes back before the commit that holds it is on disk (outbox.c). When the commit fails
+ *      every job of the batch is told so (job->lost).
  *   2. A job that is refused or fails has undone itself; its neighbours do not notice.
  *   3. Heartbeats go first: under too much load leases must not be lost for want of a turn.
  *   4. The thread ends when it is told to stop and the queue is empty, never before.
@@ -16,12 +17,17 @@
 #include <assert.h>
 
 #include "base/log.h"
+#include "core/durable.h"
 #include "core/follow.h"
 #include "core/serve.h"
 #include "duty.h"
 #include "waiting.h"
 
 #define BATCH_JOBS_MAX 512 /* so that the first of them need not wait for too many others */
+
+/* From so many in a batch on there is enough to do while the disk works; below it, handing the flush
+ * to another thread and back costs more than it brings. */
+#define OVERLAP_JOBS 16
 
 struct writer {
     struct writer_options o;
@@ -32,19 +38,24 @@ struct writer {
     /* under the lock */
     struct jobs urgent, normal;
     bool stopping, draining, nudged, left, reload;
+    int64_t durable;  /* commits: on disk; INT64_MAX when no more will be */
+    bool awaits_disk; /* the thread waits for `durable` to move */
     struct writer_stats stats;
 
     /* the thread's own */
+    int64_t committed;
     dibs *d;
     dibs_arena *a;
     struct waiting waiting;
     struct duty duty;
     int64_t others; /* grows when somebody else has committed */
+    atomic_int_least64_t last_event;
 };
 
 /* What a turn begins with. */
 struct turn {
-    struct jobs jobs;
+    struct jobs jobs; /* not run yet */
+    int64_t taken;    /* in all */
     bool nudged, left, draining, reload, over;
 };
 
@@ -82,18 +93,28 @@ static void wait_for_turn(struct writer *w)
     }
 }
 
-static void take_turn(struct writer *w, struct turn *t)
+/* take: under the lock; heartbeats first. */
+static void take(struct writer *w, struct turn *t)
 {
     struct job *job = NULL;
+    while (t->taken < BATCH_JOBS_MAX && (job = jobs_take(&w->urgent)) != NULL) {
+        jobs_add(&t->jobs, job);
+        t->taken++;
+    }
+    while (t->taken < BATCH_JOBS_MAX && (job = jobs_take(&w->normal)) != NULL) {
+        jobs_add(&t->jobs, job);
+        t->taken++;
+    }
+}
+
+static void take_turn(struct writer *w, struct turn *t)
+{
     *t = (struct turn){0};
     jobs_init(&t->jobs);
     uv_mutex_lock(&w->lock);
     w->stats.parked = w->waiting.list.count;
     wait_for_turn(w);
-    while (t->jobs.count < BATCH_JOBS_MAX && (job = jobs_take(&w->urgent)) != NULL)
-        jobs_add(&t->jobs, job);
-    while (t->jobs.count < BATCH_JOBS_MAX && (job = jobs_take(&w->normal)) != NULL)
-        jobs_add(&t->jobs, job);
+    take(w, t);
     t->nudged = w->nudged;
     t->left = w->left;
     t->draining = w->draining;
@@ -101,6 +122,24 @@ static void take_turn(struct writer *w, struct turn *t)
     t->over = w->stopping && w->urgent.first == NULL && w->normal.first == NULL;
     w->nudged = w->left = w->reload = false;
     uv_mutex_unlock(&w->lock);
+}
+
+/*
+ * take_more: while the flush of the last commit is under way there is no hurry to commit, so what
+ * arrives meanwhile comes into the same transaction. False: the disk has answered, or the batch is
+ * full.
+ */
+static bool take_more(struct writer *w, struct turn *t)
+{
+    uv_mutex_lock(&w->lock);
+    w->awaits_disk = true;
+    while (w->durable < w->committed && w->urgent.first == NULL && w->normal.first == NULL)
+        uv_cond_wait(&w->wake, &w->lock);
+    w->awaits_disk = false;
+    if (w->durable < w->committed)
+        take(w, t);
+    uv_mutex_unlock(&w->lock);
+    return t->jobs.first != NULL;
 }
 
 /* ---- one transaction ------------------------------------------------------------------------- */
@@ -138,10 +177,12 @@ static void run_jobs(struct writer *w, struct turn *t, struct jobs *finished)
             job->run(job, w->d, w->a);
         dibs_arena_reset(w->a);
         jobs_add(finished, job);
+        duty_notice_stall(&w->duty, w->d, steady_ms());
     }
     int64_t now = steady_ms();
     if (waiting_is_due(&w->waiting, dibs__wakes(w->d), now))
         waiting_run(&w->waiting, w->d, w->a, now, finished);
+    duty_notice_stall(&w->duty, w->d, steady_ms());
 }
 
 /* part: answers what is through and keeps what waits. */
@@ -159,31 +200,46 @@ static void part(struct writer *w, struct jobs *finished)
         else
             jobs_add(&answered, job);
     }
-    mail_send(w->o.mail, jobs_take_all(&answered));
+    outbox_send(w->o.outbox, jobs_take_all(&answered));
+}
+
+/* note_commit: tells the outbox how far we are. */
+static void note_commit(struct writer *w)
+{
+    w->committed = dibs__commit_number(w->d);
+    atomic_store(&w->last_event, dibs__last_event(w->d));
+    outbox_committed(w->o.outbox, w->committed);
 }
 
 static void run_batch(struct writer *w, struct turn *t)
 {
     struct dibs_error err = {0};
     struct jobs finished;
-    int64_t count = t->jobs.count, began = (int64_t)(uv_hrtime() / 1000);
+    int64_t began = (int64_t)(uv_hrtime() / 1000);
+    struct duty_mark mark = duty_mark(&w->duty);
     jobs_init(&finished);
     dibs_status s = dibs_batch_begin(w->d, &err);
     if (s == DIBS_OK) {
-        run_jobs(w, t, &finished);
+        duty_notice_stall(&w->duty, w->d, steady_ms());
+        do
+            run_jobs(w, t, &finished);
+        while (take_more(w, t));
+        outbox_committing(w->o.outbox);
+        dibs__flush_here(w->d, t->taken < OVERLAP_JOBS);
         s = dibs_batch_commit(w->d, &err);
+        note_commit(w);
     } else {
         struct job *job = NULL;
         while ((job = jobs_take(&t->jobs)) != NULL)
             jobs_add(&finished, job);
     }
-    if (s != DIBS_OK)
+    if (s != DIBS_OK) {
         lose_all(&finished, &err);
-    count_batch(w, count, s != DIBS_OK, began);
+        duty_undo(&w->duty, mark);
+    }
+    count_batch(w, t->taken, s != DIBS_OK, began);
     part(w, &finished);
-    if (s == DIBS_OK)
-        w->o.on_commit(w->o.context);
-    else
+    if (s != DIBS_OK)
         w->o.on_failure(w->o.context, &err);
     duty_look_again(&w->duty);
 }
@@ -202,7 +258,6 @@ static void turn(struct writer *w, struct turn *t)
 {
     if (t->reload)
         dibs__reload(w->d, w->o.settings);
-    duty_notice_stall(&w->duty, w->d, steady_ms());
     w->waiting.all_give_up = t->draining;
     if (t->left)
         w->waiting.next_ms = 0; /* all are gone through, to find who has left */
@@ -212,14 +267,18 @@ static void turn(struct writer *w, struct turn *t)
     }
     if (t->jobs.first != NULL || waiting_is_due(&w->waiting, dibs__wakes(w->d), steady_ms()))
         run_batch(w, t);
-    if (duty_turn(&w->duty, w->d, w->a, steady_ms()))
-        w->o.on_commit(w->o.context);
-    w->duty.turned_ms = steady_ms();
+    if (duty_is_due(&w->duty, steady_ms())) {
+        outbox_committing(w->o.outbox);
+        duty_notice_stall(&w->duty, w->d, steady_ms());
+        duty_turn(&w->duty, w->d, w->a, steady_ms());
+        note_commit(w);
+    }
 }
 
 static void write_jobs(void *context)
 {
     struct writer *w = context;
+    job_name_thread("dibs-writer");
     struct turn t = {0};
     do {
         take_turn(w, &t);
@@ -227,6 +286,20 @@ static void write_jobs(void *context)
     } while (!t.over);
     assert(w->waiting.list.first == NULL);
     duty_end(&w->duty, w->d);
+    note_commit(w);
+    (void)!outbox_settle(w->o.outbox); /* if it cannot, everybody has been told */
+}
+
+static void on_durable(void *context, int64_t commit)
+{
+    struct writer *w = context;
+    uv_mutex_lock(&w->lock);
+    w->durable = commit < 0 ? INT64_MAX : commit;
+    bool awaited = w->awaits_disk;
+    uv_mutex_unlock(&w->lock);
+    outbox_durable(w->o.outbox, commit);
+    if (awaited)
+        uv_cond_signal(&w->wake);
 }
 
 static dibs_status open_parts(struct writer *w, struct dibs_error *err)
@@ -239,7 +312,11 @@ static dibs_status open_parts(struct writer *w, struct dibs_error *err)
     if (s != DIBS_OK)
         return s;
     dibs__serve(w->d);
-    return duty_begin(&w->duty, w->d, steady_ms(), err);
+    s = dibs__overlap(w->d, on_durable, w, err);
+    if (s == DIBS_OK)
+        s = duty_begin(&w->duty, w->d, steady_ms(), err);
+    note_commit(w);
+    return s;
 }
 
 dibs_status writer_start(const struct writer_options *in, struct writer **out,
@@ -271,11 +348,11 @@ bool writer_submit(struct writer *w, struct job *job)
     uv_mutex_lock(&w->lock);
     int64_t queued = w->urgent.count + w->normal.count;
     bool taken = !w->stopping && queued < WRITER_QUEUE_MAX;
-    if (taken) {
+    if (taken)
         jobs_add(job->urgent ? &w->urgent : &w->normal, job);
-        uv_cond_signal(&w->wake);
-    }
     uv_mutex_unlock(&w->lock);
+    if (taken)
+        uv_cond_signal(&w->wake); /* unlocked, else it would wake up only to wait for the lock */
     return taken;
 }
 
@@ -284,8 +361,8 @@ static void raise_flag(struct writer *w, bool *flag)
 {
     uv_mutex_lock(&w->lock);
     *flag = true;
-    uv_cond_signal(&w->wake);
     uv_mutex_unlock(&w->lock);
+    uv_cond_signal(&w->wake);
 }
 
 void writer_nudge(struct writer *w)
@@ -324,6 +401,11 @@ void writer_free(struct writer *w)
     uv_cond_destroy(&w->wake);
     uv_mutex_destroy(&w->lock);
     mem_free(w);
+}
+
+int64_t writer_last_event(const struct writer *w)
+{
+    return atomic_load(&w->last_event);
 }
 
 struct writer_stats writer_stats(struct writer *w)

@@ -11,6 +11,7 @@
 #define DIBS_WRITER_H
 
 #include "job.h"
+#include "outbox.h"
 
 #define WRITER_QUEUE_MAX 20000 /* jobs that may wait; beyond it callers are told to come later */
 
@@ -28,10 +29,8 @@ struct writer_stats {
 struct writer_options {
     const char *data_dir;
     struct dibs_strings settings;
-    struct mail *mail;
-    /* after a commit that wrote events: any thread; must only leave a hint */
-    void (*on_commit)(void *context);
-    /* a batch could not be committed: any thread, as above */
+    struct outbox *outbox; /* where answers wait for the disk */
+    /* a batch could not be committed: writer thread; must only leave a hint */
     void (*on_failure)(void *context, const struct dibs_error *err);
     void *context;
 };
@@ -50,7 +49,9 @@ void writer_reload(struct writer *w);
 void writer_drain(struct writer *w);
 /* Finishes what was accepted and ends the thread. Blocks. */
 void writer_stop(struct writer *w);
-void writer_free(struct writer *w);                 /* after writer_stop; NULL is fine */
+void writer_free(struct writer *w); /* after writer_stop; NULL is fine */
+/* The newest event that the writer has committed; everything that was answered is up to there. */
+int64_t writer_last_event(const struct writer *w);  /* any thread */
 struct writer_stats writer_stats(struct writer *w); /* any thread */
 
 #endif

@@ -62,6 +62,7 @@ static void ear_start(struct ear *ear, struct fixture *f)
                                  .on_others = on_others,
                                  .context = ear};
     assert_ok(f, journal_start(&in, &ear->journal, &f->err));
+    journal_set_eager(ear->journal, true);
     ear->seen = journal_last(ear->journal);
 }
 

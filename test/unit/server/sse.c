@@ -145,6 +145,7 @@ static void test_a_reader_that_is_too_slow_is_dropped_and_resumes(void **state)
     assert_false(sse_owns(s.sse, slow));
     assert_int_equal(sse_stats(s.sse).dropped, 1);
     assert_int_equal(sse_stats(s.sse).readers, 1);
+    assert_true(journal_is_eager);
     assert_int_equal(listen_to(fast).last_id, made);
     char id[32];
     int64_t had = listen_to(slow).last_id;
