@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What holds for every operation alike, over the wire: it is there, it is described, it refuses what
-// it does not know, it can be repeated.
+// What holds for every operation alike: it is there, it is described, it refuses what it does not
+// know, it can be repeated.
 import assert from 'node:assert/strict';
 import test from 'node:test';
 
@@ -39,7 +39,8 @@ test('an answer has the members that its description promises, and no others', a
   const h = await house(t);
   const operations = new Map((await described(h)).map((op) => [op.name, op]));
   const { components } = await h.ok('GET', '/api/openapi.json');
-  const resolve = (schema) => (schema.$ref ? components.schemas[schema.$ref.split('/').pop()] : schema);
+  const resolve = (schema) =>
+    (schema.$ref ? components.schemas[schema.$ref.split('/').pop()] : schema);
   await visitAll(h, ({ name }, { status, json }) => {
     const { schema } = operations.get(name).responses[status].content['application/json'];
     const { required, properties } = resolve(schema);
@@ -52,7 +53,8 @@ test('an unknown field is refused by name, by every operation that takes a body'
   const h = await house(t);
   for (const { name, method, path, body } of firstOf()) {
     const fields = { ...body, nosuchfield: 1 };
-    const answer = await h.request(method, path, { body: fields, headers: { Accept: 'application/json' } });
+    const answer =
+      await h.request(method, path, { body: fields, headers: { Accept: 'application/json' } });
     assertRefused(answer, 400, 'INVALID_REQUEST', name);
     assert.equal(answer.json.field, 'nosuchfield', name);
   }
@@ -61,7 +63,8 @@ test('an unknown field is refused by name, by every operation that takes a body'
 test('an unknown query parameter is refused by name, by every operation', async (t) => {
   const h = await house(t);
   for (const { name, method, path, body } of firstOf()) {
-    const answer = await h.request(method, `${path}?nosuch=1`, { body, headers: { Accept: 'application/json' } });
+    const headers = { Accept: 'application/json' };
+    const answer = await h.request(method, `${path}?nosuch=1`, { body, headers });
     assertRefused(answer, 400, 'INVALID_REQUEST', name);
     assert.equal(answer.json.field, 'nosuch', name);
     assert.match(answer.json.message, /query parameter 'nosuch'/, name);
@@ -85,9 +88,10 @@ test('a method that a path does not take is 405, and Allow says which it takes',
 
 test('what is nowhere is 404, whatever the method', async (t) => {
   const h = await house(t);
-  for (const path of ['/api', '/api/', '/api/nosuch', '/api/tasks/', '/api/tasks/x/nosuch', '/nosuch',
-    '/api/tasks//claim', '/api//tasks', '/API/TASKS', '/api/tasks/x/claim/heartbeat/more', '/.git/config',
-    '/..', '/../../etc/passwd', '/%2e%2e/%2e%2e/etc/passwd', '/web/index.html', '/index.html/']) {
+  for (const path of ['/api', '/api/', '/api/nosuch', '/api/tasks/', '/api/tasks/x/nosuch',
+         '/nosuch', '/api/tasks//claim', '/api//tasks', '/API/TASKS',
+         '/api/tasks/x/claim/heartbeat/more', '/.git/config', '/..', '/../../etc/passwd',
+         '/%2e%2e/%2e%2e/etc/passwd', '/web/index.html', '/index.html/']) {
     for (const method of ['GET', 'POST', 'DELETE']) {
       assertRefused(await h.request(method, path), 404, 'NOT_FOUND', `${method} ${path}`);
     }
@@ -111,7 +115,8 @@ test('a write whose body is no JSON object is refused, whatever it is', async (t
   for (const { name, method, path } of firstOf()) {
     if (method === 'GET') continue;
     for (const body of ['"text"', '7', 'true', 'null', '[7]', '[[]]', '{', 'title=x']) {
-      assertRefused(await h.request(method, path, { body }), 400, 'INVALID_REQUEST', `${name} ${body}`);
+      assertRefused(
+        await h.request(method, path, { body }), 400, 'INVALID_REQUEST', `${name} ${body}`);
     }
   }
   assert.equal((await h.ok('GET', '/api/tasks')).tasks.length, 0);
@@ -123,13 +128,14 @@ test('a write must say that its body is JSON, and keep it below 1 MiB', async (t
     if (method === 'GET') continue;
     const more = { body: JSON.stringify(body ?? {}), headers: { 'Content-Type': 'text/plain' } };
     assertRefused(await h.request(method, path, more), 415, 'UNSUPPORTED_MEDIA_TYPE', name);
-    const large = `${method} ${path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n`
-      + 'Content-Length: 1048577\r\n\r\n';
+    const large =
+      `${method} ${path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n` +
+      'Content-Length: 1048577\r\n\r\n';
     assert.match(await h.raw(large), /^HTTP\/1\.1 413 [^]*"PAYLOAD_TOO_LARGE"/, name);
   }
 });
 
-test('every write gives the same answer when it is repeated under its Idempotency-Key', async (t) => {
+test('every write gives the same answer again under its Idempotency-Key', async (t) => {
   const h = await house(t);
   let i = 0;
   await visitAll(h, async (visit, answer) => {
@@ -144,11 +150,12 @@ test('every write gives the same answer when it is repeated under its Idempotenc
     : { headers: { 'Idempotency-Key': `key ${i++}` } }));
 });
 
-test('HEAD of everything that can be read: the same head, no body, and the connection goes on', async (t) => {
+test('HEAD of everything that can be read: no body, and the connection goes on', async (t) => {
   const h = await house(t);
   await visitAll(h, async ({ method, path }, { status }) => {
     if (method !== 'GET') return;
-    const answer = await h.request('HEAD', path, { ...OWNER, headers: { Accept: 'application/json' } });
+    const answer =
+      await h.request('HEAD', path, { ...OWNER, headers: { Accept: 'application/json' } });
     assert.equal(answer.status, status, path);
     assert.equal(answer.text, '');
     assert.equal(answer.headers['content-type'], 'application/json');

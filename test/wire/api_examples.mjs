@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The printed examples of the two protocols that workers speak: each request works as it is printed,
-// and each answer has every member of the printed one, by name, place and kind; more are allowed.
+// The printed examples of the two protocols that workers speak: each request works as printed, and
+// each answer has every member of the printed one, by name, place and kind; more are allowed.
 import assert from 'node:assert/strict';
 import test from 'node:test';
 
@@ -20,7 +20,12 @@ async function scene(t) {
   const h = await house(t);
   await h.session('session-abc-123');
   await h.session('session-xyz-789');
-  await h.task({ id: TASK, title: 'Phase 4: Delegation Metrics', phase: 'implementation', priority: 'medium' });
+  await h.task({
+    id: TASK,
+    title: 'Phase 4: Delegation Metrics',
+    phase: 'implementation',
+    priority: 'medium'
+  });
   return h;
 }
 
@@ -52,9 +57,12 @@ test('claim what another has', async (t) => {
 test('release it, and that completes it', async (t) => {
   const h = await scene(t);
   await claim(h);
-  const answer = await h.post(`/api/tasks/${TASK}/release`, { sessionId: 'session-abc-123', reason: 'completed' });
+  const answer = await h.post(
+    `/api/tasks/${TASK}/release`, { sessionId: 'session-abc-123', reason: 'completed' });
   assert.equal(answer.status, 200);
-  assertLike({ success: true, released: { taskId: TASK, reason: 'completed', claimDuration: 1800000 } }, answer);
+  assertLike(
+    { success: true, released: { taskId: TASK, reason: 'completed', claimDuration: 1800000 } },
+    answer);
   assert.equal((await h.ok('GET', `/api/tasks/${TASK}`)).task.status, 'completed');
 });
 
@@ -75,38 +83,83 @@ test('what is in flight', async (t) => {
   for (const id of ['two', 'three']) await h.task({ id, phase: 'p' });
   await claim(h, 'session-abc-123', 'two');
   await claim(h, 'session-xyz-789', 'three');
-  const task = { title: 'Phase 4: Delegation Metrics', phase: 'implementation', priority: 'medium' };
-  const example = { inFlight: [{ taskId: TASK, task, claim: { sessionId: 'session-abc-123', claimedAt: AT,
-    expiresAt: AT, agentType: 'autonomous', healthStatus: 'healthy' } }],
-  summary: { total: 3, bySession: { 'session-abc-123': 2, 'session-xyz-789': 1 } } };
+  const task = {
+    title: 'Phase 4: Delegation Metrics',
+    phase: 'implementation',
+    priority: 'medium'
+  };
+  const example = {
+    inFlight: [{
+      taskId: TASK,
+      task,
+      claim: {
+        sessionId: 'session-abc-123',
+        claimedAt: AT,
+        expiresAt: AT,
+        agentType: 'autonomous',
+        healthStatus: 'healthy'
+      }
+    }],
+    summary: { total: 3, bySession: { 'session-abc-123': 2, 'session-xyz-789': 1 } }
+  };
   const answer = await h.get('/api/tasks/in-flight');
   assertLike(example, answer, ['summary.bySession']);
   assert.deepEqual(answer.json.summary, example.summary);
   const { title, phase, priority } = answer.json.inFlight[0].task;
   assert.deepEqual({ title, phase, priority }, task);
-  const one = await h.ok('GET', '/api/tasks/in-flight?sessionId=session-xyz-789&includeExpired=true');
+  const one =
+    await h.ok('GET', '/api/tasks/in-flight?sessionId=session-xyz-789&includeExpired=true');
   assert.deepEqual(one.inFlight.map(({ taskId }) => taskId), ['three']);
 });
 
 test('the current task of a session, and the session', async (t) => {
   const h = await scene(t);
   await claim(h);
-  assertLike({ sessionId: 'session-abc-123', currentTask: { taskId: TASK, title: 'Phase 4: Delegation Metrics',
-    claim: { claimedAt: AT, remainingMs: 240000 } } }, await h.get('/api/sessions/session-abc-123/current-task'));
+  assertLike({
+    sessionId: 'session-abc-123',
+    currentTask: {
+      taskId: TASK,
+      title: 'Phase 4: Delegation Metrics',
+      claim: { claimedAt: AT, remainingMs: 240000 }
+    }
+  },
+    await h.get('/api/sessions/session-abc-123/current-task'));
   assert.equal((await h.ok('GET', '/api/sessions/session-xyz-789/current-task')).currentTask, null);
   const before = await h.get('/api/sessions/session-abc-123');
   assertLike({ session: { currentTaskId: TASK, currentTaskClaimedAt: AT } }, before);
   await h.ok('POST', `/api/tasks/${TASK}/complete`, { sessionId: 'session-abc-123' });
-  assertLike({ session: { claimHistory: [{ taskId: TASK, claimedAt: AT, releasedAt: AT, releaseReason: 'completed',
-    duration: 6300000 }] } }, await h.get('/api/sessions/session-abc-123'));
+  assertLike({
+    session: {
+      claimHistory: [{
+        taskId: TASK,
+        claimedAt: AT,
+        releasedAt: AT,
+        releaseReason: 'completed',
+        duration: 6300000
+      }]
+    }
+  },
+    await h.get('/api/sessions/session-abc-123'));
 });
 
 test('the claim as part of the task', async (t) => {
   const h = await scene(t);
   await claim(h);
-  assertLike({ task: { id: TASK, title: 'Phase 4: Delegation Metrics', status: 'in_progress', claim: {
-    sessionId: 'session-abc-123', claimedAt: AT, expiresAt: AT, lastHeartbeat: AT, agentType: 'autonomous',
-  } } }, await h.get(`/api/tasks/${TASK}`));
+  assertLike({
+    task: {
+      id: TASK,
+      title: 'Phase 4: Delegation Metrics',
+      status: 'in_progress',
+      claim: {
+        sessionId: 'session-abc-123',
+        claimedAt: AT,
+        expiresAt: AT,
+        lastHeartbeat: AT,
+        agentType: 'autonomous',
+      }
+    }
+  },
+    await h.get(`/api/tasks/${TASK}`));
 });
 
 test('cleanup and statistics', async (t) => {
@@ -124,9 +177,11 @@ test('a claim and a release as live events', async (t) => {
   const h = await scene(t);
   const s = await stream(t, h, { query: 'types=task:claimed,task:released' });
   await claim(h);
-  await h.ok('POST', `/api/tasks/${TASK}/release`, { sessionId: 'session-abc-123', reason: 'manual' });
+  await h.ok(
+    'POST', `/api/tasks/${TASK}/release`, { sessionId: 'session-abc-123', reason: 'manual' });
   await s.reaches(5);
-  const [claimed, released] = s.events.map(({ type, data }) => ({ json: { type, data: { ...data, ...data.data } } }));
+  const [claimed, released] =
+    s.events.map(({ type, data }) => ({ json: { type, data: { ...data, ...data.data } } }));
   assertLike({ type: 'task:claimed', data: { taskId: '', sessionId: '' } }, claimed);
   assertLike({ type: 'task:released', data: { taskId: '', reason: 'manual' } }, released);
   assert.deepEqual([claimed.json.type, released.json.type], ['task:claimed', 'task:released']);
@@ -134,8 +189,13 @@ test('a claim and a release as live events', async (t) => {
 
 /* ---- the pull protocol ---- */
 
-const PULL = { worker_id: 'worker-youtube-01', task_types: ['youtube_video_scrape', 'youtube_search'],
-  max_attempts_remaining: 1, sort_by: 'priority', sort_order: 'desc' };
+const PULL = {
+  worker_id: 'worker-youtube-01',
+  task_types: ['youtube_video_scrape', 'youtube_search'],
+  max_attempts_remaining: 1,
+  sort_by: 'priority',
+  sort_order: 'desc'
+};
 
 test('pull a task: a number as its id, its params as they were given', async (t) => {
   const h = await house(t);
@@ -143,37 +203,60 @@ test('pull a task: a number as its id, its params as they were given', async (t)
   await h.task({ type: 'youtube_video_scrape', params, priority: 5 });
   const { status, json, text } = await h.post('/api/tasks/claim', PULL);
   assert.equal(status, 200);
-  assertLike({ success: true, task: { id: 123, task_type: '', status: 'claimed', params, priority: 5, attempts: 0,
-    max_attempts: 3, worker_id: '', claimed_at: AT, created_at: AT }, message: '' }, { json, text });
+  assertLike({
+    success: true,
+    task: {
+      id: 123,
+      task_type: '',
+      status: 'claimed',
+      params,
+      priority: 5,
+      attempts: 0,
+      max_attempts: 3,
+      worker_id: '',
+      claimed_at: AT,
+      created_at: AT
+    },
+    message: ''
+  },
+    { json, text });
   const { id, task_type: type, priority, max_attempts: most, worker_id: worker } = json.task;
-  assert.deepEqual([id, type, priority, most, worker], [1, 'youtube_video_scrape', 5, 3, 'worker-youtube-01']);
+  assert.deepEqual(
+    [id, type, priority, most, worker], [1, 'youtube_video_scrape', 5, 3, 'worker-youtube-01']);
   assert.deepEqual([json.task.status, json.task.params, json.message],
     ['claimed', params, 'Task claimed successfully']);
 });
 
 test('pull when there is nothing: the filters come back', async (t) => {
   const h = await house(t);
-  const answer = await h.post('/api/tasks/claim',
-    { worker_id: 'worker-youtube-01', task_types: ['youtube_video_scrape'], max_attempts_remaining: 1 });
+  const answer = await h.post('/api/tasks/claim', {
+    worker_id: 'worker-youtube-01',
+    task_types: ['youtube_video_scrape'],
+    max_attempts_remaining: 1
+  });
   assert.equal(answer.status, 404);
   assert.equal(answer.json.success, false);
   assert.equal(answer.json.message, 'No pending tasks available');
-  assert.deepEqual(answer.json.filters, { task_types: ['youtube_video_scrape'], max_attempts_remaining: 1 });
+  assert.deepEqual(
+    answer.json.filters, { task_types: ['youtube_video_scrape'], max_attempts_remaining: 1 });
 });
 
 test('pull without a worker_id, or with one that cannot be', async (t) => {
   const h = await house(t);
   const missing = await h.post('/api/tasks/claim', { task_types: ['a'] });
-  assert.deepEqual([missing.status, missing.json.message], [400, 'Missing required field: worker_id']);
+  assert.deepEqual(
+    [missing.status, missing.json.message], [400, 'Missing required field: worker_id']);
   for (const id of ['a b', '', 'a/b', 'ü', '../x', "'; DROP TABLE task; --", 7, null, ['w'], {}]) {
     const answer = await h.post('/api/tasks/claim', { worker_id: id });
-    assert.deepEqual([answer.status, answer.json.error, answer.json.field], [400, 'INVALID_REQUEST', 'worker_id']);
+    assert.deepEqual([answer.status, answer.json.error, answer.json.field],
+      [400, 'INVALID_REQUEST', 'worker_id']);
   }
 });
 
 test('what is pulled follows sort_by and sort_order', async (t) => {
   const h = await house(t);
-  for (const [id, priority] of [['first', 10], ['second', 90], ['third', 50]]) await h.task({ id, priority });
+  for (const [id, priority] of [['first', 10], ['second', 90], ['third', 50]])
+    await h.task({ id, priority });
   const pull = async (more) => {
     const { task } = await h.ok('POST', '/api/tasks/claim', { worker_id: 'w', ...more });
     await h.ok('POST', `/api/tasks/${task.id}/release`, { sessionId: 'w' });
@@ -187,7 +270,7 @@ test('what is pulled follows sort_by and sort_order', async (t) => {
   assert.ok(['first', 'second', 'third'].includes(await pull({ sort_by: 'random' })));
 });
 
-test('ten workers pull from ten tasks, and ten from five: nobody gets what another has', async (t) => {
+test('ten workers pull from ten tasks, then from five: each gets its own or none', async (t) => {
   const h = await house(t);
   for (const [tasks, granted] of [[10, 10], [5, 5]]) {
     await h.ok('POST', '/api/tasks', Array.from({ length: tasks }, () => ({ title: 'x' })));

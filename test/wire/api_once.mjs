@@ -21,7 +21,8 @@ test('a repeat gives the same bytes and the same token, and does nothing again',
   const again = await h.post(`/api/tasks/${id}/claim`, { sessionId: 's' }, under('claim'));
   assert.equal(again.text, claimed.text);
   const { task } = await h.ok('GET', `/api/tasks/${id}`);
-  assert.deepEqual([task.attempts, task.claim.token, task.claim.heartbeatCount], [1, claimed.json.claim.token, 0]);
+  assert.deepEqual([task.attempts, task.claim.token, task.claim.heartbeatCount],
+    [1, claimed.json.claim.token, 0]);
 });
 
 test('it is remembered across kill -9 and restart', async (t) => {
@@ -40,7 +41,8 @@ test('it is remembered across kill -9 and restart', async (t) => {
 
 test('the same key for another request is refused and does nothing', async (t) => {
   const h = await house(t);
-  const { task } = await h.ok('POST', '/api/tasks', { title: 'x', params: { a: 1, b: 2 } }, under('k'));
+  const first = { title: 'x', params: { a: 1, b: 2 } };
+  const { task } = await h.ok('POST', '/api/tasks', first, under('k'));
   for (const [method, path, body] of [
     ['POST', '/api/tasks', { title: 'y', params: { a: 1, b: 2 } }],
     ['POST', '/api/tasks', { title: 'x', params: { a: 1, b: 3 } }],
@@ -55,10 +57,12 @@ test('the same key for another request is refused and does nothing', async (t) =
   assert.deepEqual(tasks, [task]);
 });
 
-test('the body is compared as JSON: other blanks, another order and escapes are the same', async (t) => {
+test('the body is compared as JSON: other blanks, order and escapes are the same', async (t) => {
   const h = await house(t);
-  const first = await h.post('/api/tasks', '{"title":"\u00fcx","params":{"a":1,"b":[1,2]}}', under('k'));
-  const second = await h.post('/api/tasks', ' {"params" : {"b":[1, 2],"a":1},\n"title":"\\u00fc\\u0078"}', under('k'));
+  const first =
+    await h.post('/api/tasks', '{"title":"\u00fcx","params":{"a":1,"b":[1,2]}}', under('k'));
+  const second = await h.post(
+    '/api/tasks', ' {"params" : {"b":[1, 2],"a":1},\n"title":"\\u00fc\\u0078"}', under('k'));
   assert.deepEqual([first.status, second.text], [201, first.text]);
 });
 
@@ -80,7 +84,8 @@ test('nothing is waited for under a key', async (t) => {
     ['/api/tasks/claim', { worker_id: 'w', wait_ms: 1000 }, 'wait_ms'],
     ['/api/locks', { resource: 'r', sessionId: 's', waitMs: 1000 }, 'waitMs']]) {
     const answer = await h.post(path, body, under('k'));
-    assert.deepEqual([answer.status, answer.json.error, answer.json.field], [400, 'INVALID_REQUEST', field]);
+    assert.deepEqual(
+      [answer.status, answer.json.error, answer.json.field], [400, 'INVALID_REQUEST', field]);
     assert.ok((await h.post(path, { ...body, [field]: 0 }, under('k'))).status !== 400);
   }
 });
@@ -92,15 +97,17 @@ test('a key is 1 to 256 bytes; one that is longer, empty or sent twice is refuse
     const answer = await h.post('/api/tasks', { title: 'x' }, under(key));
     assert.deepEqual([answer.status, answer.json.error], [400, 'INVALID_REQUEST'], key);
   }
-  const twice = 'POST /api/tasks HTTP/1.1\r\nHost: localhost\r\nIdempotency-Key: a\r\nIdempotency-Key: b\r\n'
-    + 'Content-Type: application/json\r\nContent-Length: 13\r\n\r\n{"title":"x"}';
+  const twice =
+    'POST /api/tasks HTTP/1.1\r\nHost: localhost\r\nIdempotency-Key: a\r\nIdempotency-Key: b\r\n' +
+    'Content-Type: application/json\r\nContent-Length: 13\r\n\r\n{"title":"x"}';
   assert.match(await h.raw(twice), /^HTTP\/1\.1 400 /);
   assert.equal(await count(h), 1);
 });
 
 test('the answer that makes an API key is not stored: no key for it', async (t) => {
   const h = await house(t);
-  const answer = await h.post('/api/keys', { name: 'n', role: 'read' }, { socket: true, ...under('k') });
+  const answer =
+    await h.post('/api/keys', { name: 'n', role: 'read' }, { socket: true, ...under('k') });
   assert.deepEqual([answer.status, answer.json.field], [400, 'Idempotency-Key']);
   assert.deepEqual((await h.ok('GET', '/api/keys', undefined, { socket: true })).keys, []);
 });
@@ -119,7 +126,8 @@ test('a report that got lost is sent again with claimNext: the same next task', 
   const h = await house(t);
   for (const id of ['a', 'b', 'c']) await h.task({ id });
   await h.ok('POST', '/api/tasks/claim', { worker_id: 'w' });
-  const report = () => h.post('/api/tasks/a/complete', { sessionId: 'w', claimNext: {} }, under('done a'));
+  const report = () =>
+    h.post('/api/tasks/a/complete', { sessionId: 'w', claimNext: {} }, under('done a'));
   const first = await report();
   assert.equal(first.json.next.task.id, 'b');
   await h.stop('SIGKILL');

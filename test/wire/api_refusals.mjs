@@ -8,9 +8,11 @@ import test from 'node:test';
 import { house, until } from './lib/daemon.mjs';
 import { described } from './lib/visits.mjs';
 
-const COMMON = ['INVALID_REQUEST', 'UNAUTHORIZED', 'FORBIDDEN', 'PAYLOAD_TOO_LARGE',
-  'UNSUPPORTED_MEDIA_TYPE', 'MISDIRECTED_REQUEST', 'IDEMPOTENCY_KEY_REUSED', 'RATE_LIMITED', 'INTERNAL',
-  'STORE_CORRUPT', 'OUT_OF_MEMORY', 'STORE_UNAVAILABLE', 'STORE_BUSY', 'STORE_FULL'];
+const COMMON = [
+  'INVALID_REQUEST', 'UNAUTHORIZED', 'FORBIDDEN', 'PAYLOAD_TOO_LARGE', 'UNSUPPORTED_MEDIA_TYPE',
+  'MISDIRECTED_REQUEST', 'IDEMPOTENCY_KEY_REUSED', 'RATE_LIMITED', 'INTERNAL', 'STORE_CORRUPT',
+  'OUT_OF_MEMORY', 'STORE_UNAVAILABLE', 'STORE_BUSY', 'STORE_FULL'
+];
 
 const S = { sessionId: 's' };
 const A = { agentId: 'a' };
@@ -18,9 +20,9 @@ const HOLDERS = { claimHeartbeat: 'claim/heartbeat', progress: 'progress', compl
   fail: 'fail', release: 'release' };
 const MOVES = { block: {}, unblock: {}, cancel: {}, offer: A, accept: A, reject: A, assign: A };
 
-/** Given: sessions s, other and (ended) gone. Tasks: held by s; free; lost and late, whose leases of
- * s have ended; waits for free; done with the result 1; offered to b; twin, which has the dedupe key
- * of done. Lock r of s. */
+/** Given: sessions s, other and (ended) gone. Tasks: held by s; free; lost and late, whose leases
+ * of s have ended; waits for free; done with the result 1; offered to b; twin, which has the
+ * dedupe key of done. Lock r of s. */
 async function everything(h) {
   for (const id of ['s', 'other', 'gone']) await h.session(id);
   const task = (id, more) => h.task({ id, ...more });
@@ -37,21 +39,30 @@ async function everything(h) {
   await h.ok('POST', '/api/locks', { resource: 'r', ...S });
   await h.ok('POST', '/api/tasks/mine/claim', { sessionId: 'gone' });
   await h.ok('DELETE', '/api/sessions/gone');
-  await until('the leases have ended', async () =>
-    (await h.ok('GET', '/api/tasks?status=open')).tasks.filter(({ id }) => /^la|^lo/.test(id)).length === 2);
+  await until('the leases have ended',
+    async () => (await h.ok('GET', '/api/tasks?status=open'))
+                  .tasks.filter(({ id }) => /^la|^lo/.test(id))
+                  .length === 2);
   await h.ok('POST', '/api/tasks/late/block', {});
   return held;
 }
 
-const held = { claim: { sessionId: 's', claimedAt: /Z$/, remainingMs: (ms) => ms > 1.7e6 && ms <= 1.8e6 } };
+const held = {
+  claim: { sessionId: 's', claimedAt: /Z$/, remainingMs: (ms) => ms > 1.7e6 && ms <= 1.8e6 }
+};
 const is = (taskStatus) => ({ taskStatus });
 
 /** [operation, method, path, body, status, error, members] */
 const refusals = [
   ['taskCreate', 'POST', '/api/tasks', { id: 'held', title: 'x' }, 409, 'TASK_EXISTS'],
-  ['taskCreate', 'POST', '/api/tasks', { title: 'x', dependsOn: ['nosuch'] }, 404, 'TASK_NOT_FOUND'],
-  ['taskCreate', 'POST', '/api/tasks', [{ id: 'x', title: 'x', dependsOn: ['y'] },
-    { id: 'y', title: 'y', dependsOn: ['x'] }], 400, 'DEPENDENCY_CYCLE'],
+  [
+    'taskCreate', 'POST', '/api/tasks', { title: 'x', dependsOn: ['nosuch'] }, 404, 'TASK_NOT_FOUND'
+  ],
+  [
+    'taskCreate', 'POST', '/api/tasks',
+    [{ id: 'x', title: 'x', dependsOn: ['y'] }, { id: 'y', title: 'y', dependsOn: ['x'] }], 400,
+    'DEPENDENCY_CYCLE'
+  ],
   ['taskGet', 'GET', '/api/tasks/nosuch', undefined, 404, 'TASK_NOT_FOUND'],
   ['taskHistory', 'GET', '/api/tasks/nosuch/history', undefined, 404, 'TASK_NOT_FOUND'],
   ['taskUpdate', 'PATCH', '/api/tasks/nosuch', { title: 'x' }, 404, 'TASK_NOT_FOUND'],
@@ -60,27 +71,43 @@ const refusals = [
   ['claim', 'POST', '/api/tasks/nosuch/claim', S, 404, 'TASK_NOT_FOUND'],
   ['claim', 'POST', '/api/tasks/free/claim', { sessionId: 'nosuch' }, 404, 'SESSION_NOT_FOUND'],
   ['claim', 'POST', '/api/tasks/free/claim', { sessionId: 'gone' }, 404, 'SESSION_NOT_FOUND'],
-  ['claim', 'POST', '/api/tasks/held/claim', { sessionId: 'other' }, 409, 'TASK_ALREADY_CLAIMED', held],
+  [
+    'claim', 'POST', '/api/tasks/held/claim', { sessionId: 'other' }, 409, 'TASK_ALREADY_CLAIMED',
+    held
+  ],
   ['claim', 'POST', '/api/tasks/waits/claim', S, 400, 'TASK_NOT_CLAIMABLE', is('blocked')],
   ['claim', 'POST', '/api/tasks/done/claim', S, 400, 'TASK_NOT_CLAIMABLE', is('completed')],
   ['claim', 'POST', '/api/tasks/offered/claim', S, 400, 'TASK_NOT_CLAIMABLE', is('offered')],
-  ['claimNext', 'POST', '/api/tasks/claim', { worker_id: 'other', project: 'empty' }, 404, 'NOTHING_TO_CLAIM',
-    { filters: { project: 'empty' }, message: 'No pending tasks available' }],
-  ...Object.entries(HOLDERS).flatMap(([name, path]) => [
-    [name, 'POST', `/api/tasks/nosuch/${path}`, S, 404, 'TASK_NOT_FOUND'],
-    [name, 'POST', `/api/tasks/free/${path}`, S, 404, 'TASK_NOT_CLAIMED', is('open')],
-    [name, 'POST', `/api/tasks/held/${path}`, { sessionId: 'other' }, 403, 'NOT_CLAIM_OWNER', held],
-    [name, 'POST', `/api/tasks/held/${path}`, { ...S, token: 1 }, 409, 'STALE_TOKEN'],
-    [name, 'POST', `/api/tasks/${name === 'complete' ? 'late' : 'lost'}/${path}`, S, 410, 'CLAIM_EXPIRED',
-      is(name === 'complete' ? 'blocked' : 'open')],
-  ]),
-  ['complete', 'POST', '/api/tasks/done/complete', { ...S, result: 2 }, 409, 'ALREADY_FINISHED', is('completed')],
+  [
+    'claimNext', 'POST', '/api/tasks/claim', { worker_id: 'other', project: 'empty' }, 404,
+    'NOTHING_TO_CLAIM', { filters: { project: 'empty' }, message: 'No pending tasks available' }
+  ],
+  ...Object.entries(HOLDERS).flatMap(
+    ([name, path]) => [[name, 'POST', `/api/tasks/nosuch/${path}`, S, 404, 'TASK_NOT_FOUND'],
+      [name, 'POST', `/api/tasks/free/${path}`, S, 404, 'TASK_NOT_CLAIMED', is('open')],
+      [
+        name, 'POST', `/api/tasks/held/${path}`, { sessionId: 'other' }, 403, 'NOT_CLAIM_OWNER',
+        held
+      ],
+      [name, 'POST', `/api/tasks/held/${path}`, { ...S, token: 1 }, 409, 'STALE_TOKEN'],
+      [
+        name, 'POST', `/api/tasks/${name === 'complete' ? 'late' : 'lost'}/${path}`, S, 410,
+        'CLAIM_EXPIRED', is(name === 'complete' ? 'blocked' : 'open')
+      ],
+]),
+  [
+    'complete', 'POST', '/api/tasks/done/complete', { ...S, result: 2 }, 409,
+    'ALREADY_FINISHED', is('completed')
+  ],
   ['fail', 'POST', '/api/tasks/done/fail', S, 409, 'ALREADY_FINISHED', is('completed')],
-  ['complete', 'POST', '/api/tasks/mine/complete', { sessionId: 'gone', claimNext: {} }, 404, 'SESSION_NOT_FOUND'],
-  ...Object.entries(MOVES).flatMap(([name, body]) => [
-    [name, 'POST', `/api/tasks/nosuch/${name}`, body, 404, 'TASK_NOT_FOUND'],
-    [name, 'POST', `/api/tasks/done/${name}`, body, 409, 'ALREADY_FINISHED', is('completed')],
-  ]),
+  [
+    'complete', 'POST', '/api/tasks/mine/complete', { sessionId: 'gone', claimNext: {} }, 404,
+    'SESSION_NOT_FOUND'
+  ],
+  ...Object.entries(MOVES).flatMap(
+    ([name, body]) => [[name, 'POST', `/api/tasks/nosuch/${name}`, body, 404, 'TASK_NOT_FOUND'],
+      [name, 'POST', `/api/tasks/done/${name}`, body, 409, 'ALREADY_FINISHED', is('completed')],
+]),
   ['reopen', 'POST', '/api/tasks/nosuch/reopen', {}, 404, 'TASK_NOT_FOUND'],
   ['reopen', 'POST', '/api/tasks/free/reopen', {}, 409, 'ILLEGAL_TRANSITION', is('open')],
   ['reopen', 'POST', '/api/tasks/done/reopen', {}, 409, 'ILLEGAL_TRANSITION'],
@@ -92,18 +119,24 @@ const refusals = [
   ['accept', 'POST', '/api/tasks/offered/accept', A, 409, 'ILLEGAL_TRANSITION', is('offered')],
   ['reject', 'POST', '/api/tasks/offered/reject', A, 409, 'ILLEGAL_TRANSITION', is('offered')],
   ['assign', 'POST', '/api/tasks/held/assign', A, 409, 'ILLEGAL_TRANSITION', is('in_progress')],
-  ...['', '/current-task'].map((path) => [path === '' ? 'sessionGet' : 'sessionCurrentTask', 'GET',
-    `/api/sessions/nosuch${path}`, undefined, 404, 'SESSION_NOT_FOUND']),
+  ...['', '/current-task'].map(
+    (path) => [path === '' ? 'sessionGet' : 'sessionCurrentTask', 'GET',
+      `/api/sessions/nosuch${path}`, undefined, 404, 'SESSION_NOT_FOUND']),
   ['sessionHeartbeat', 'POST', '/api/sessions/gone/heartbeat', {}, 404, 'SESSION_NOT_FOUND'],
   ['sessionResume', 'POST', '/api/sessions/nosuch/resume', {}, 404, 'SESSION_NOT_FOUND'],
   ['sessionDeregister', 'DELETE', '/api/sessions/nosuch', undefined, 404, 'SESSION_NOT_FOUND'],
-  ['lockTake', 'POST', '/api/locks', { resource: 'r', sessionId: 'nosuch' }, 404, 'SESSION_NOT_FOUND'],
-  ['lockTake', 'POST', '/api/locks', { resource: 'r', sessionId: 'other' }, 409, 'LOCK_HELD',
-    { claim: { sessionId: 's', claimedAt: /Z$/, remainingMs: (ms) => ms > 0 && ms <= 60_000 } }],
-  ...[['lockHeartbeat', 'POST', '/api/locks/heartbeat'], ['lockRelease', 'DELETE', '/api/locks']].flatMap((row) => [
-    [...row, { resource: 'r', sessionId: 'other' }, 404, 'LOCK_NOT_HELD'],
-    [...row, { resource: 'r', ...S, token: 1 }, 409, 'STALE_TOKEN'],
-  ]),
+  [
+    'lockTake', 'POST', '/api/locks', { resource: 'r', sessionId: 'nosuch' }, 404,
+    'SESSION_NOT_FOUND'
+  ],
+  [
+    'lockTake', 'POST', '/api/locks', { resource: 'r', sessionId: 'other' }, 409, 'LOCK_HELD',
+    { claim: { sessionId: 's', claimedAt: /Z$/, remainingMs: (ms) => ms > 0 && ms <= 60_000 } }
+  ],
+  ...[['lockHeartbeat', 'POST', '/api/locks/heartbeat'], ['lockRelease', 'DELETE', '/api/locks']]
+    .flatMap((row) => [[...row, { resource: 'r', sessionId: 'other' }, 404, 'LOCK_NOT_HELD'],
+               [...row, { resource: 'r', ...S, token: 1 }, 409, 'STALE_TOKEN'],
+]),
   ['keyRevoke', 'DELETE', '/api/keys/knosuch', undefined, 404, 'KEY_NOT_FOUND'],
 ];
 
@@ -122,7 +155,8 @@ const hidden = [...Object.entries(HOLDERS), ['block', 'block']];
 function assertMembers(expected, actual, what) {
   for (const [name, value] of Object.entries(expected)) {
     if (value instanceof RegExp) assert.match(actual[name], value, what);
-    else if (typeof value === 'function') assert.ok(value(actual[name]), `${what}: ${actual[name]}`);
+    else if (typeof value === 'function')
+      assert.ok(value(actual[name]), `${what}: ${actual[name]}`);
     else if (typeof value === 'object') assertMembers(value, actual[name], what);
     else assert.equal(actual[name], value, what);
   }
@@ -134,7 +168,8 @@ test('each refusal has its status, its word, a sentence, and what else is known'
   for (const [name, method, path, body, status, error, members = {}] of refusals) {
     const answer = await h.request(method, path, { body });
     const what = `${name} ${path} ${JSON.stringify(body)}: ${answer.text}`;
-    assert.deepEqual([answer.status, answer.json.success, answer.json.error], [status, false, error], what);
+    assert.deepEqual(
+      [answer.status, answer.json.success, answer.json.error], [status, false, error], what);
     assert.match(answer.json.message, /\w+ \w+/);
     assertMembers(members, answer.json, what);
   }
@@ -143,9 +178,11 @@ test('each refusal has its status, its word, a sentence, and what else is known'
 test('for a key of one project, a session elsewhere is not there', async (t) => {
   const h = await house(t);
   await h.session('s');
-  const { apiKey } = await h.ok('POST', '/api/keys', { name: 'n', role: 'worker', project: 'web' }, { socket: true });
+  const key = { name: 'n', role: 'worker', project: 'web' };
+  const { apiKey } = await h.ok('POST', '/api/keys', key, { socket: true });
   const headers = { 'X-API-Key': apiKey };
-  await until('the key is known', async () => (await h.get('/api/tasks', { headers })).status === 200);
+  await until(
+    'the key is known', async () => (await h.get('/api/tasks', { headers })).status === 200);
   await h.ok('POST', '/api/tasks', { id: 't', title: 'x' }, { headers });
   for (const [name, path] of hidden) {
     const answer = await h.post(`/api/tasks/t/${path}`, S, { headers });
@@ -156,9 +193,14 @@ test('for a key of one project, a session elsewhere is not there', async (t) => 
 test('a refusal changes nothing but what it notes in the journal', async (t) => {
   const h = await house(t, { config: ['minTTL = 1s'] });
   await everything(h);
-  const moves = (key, value) => (key === 'remainingMs' || key === 'lastHeartbeat' ? undefined : value);
-  const all = async () => JSON.parse(JSON.stringify([(await h.ok('GET', '/api/tasks')).tasks,
-    (await h.ok('GET', '/api/sessions?all')).sessions, (await h.ok('GET', '/api/locks')).locks], moves));
+  const moves = (key, value) =>
+    (key === 'remainingMs' || key === 'lastHeartbeat' ? undefined : value);
+  const all = async () => JSON.parse(JSON.stringify(
+    [
+      (await h.ok('GET', '/api/tasks')).tasks, (await h.ok('GET', '/api/sessions?all')).sessions,
+      (await h.ok('GET', '/api/locks')).locks
+    ],
+    moves));
   const before = await all();
   for (const [, method, path, body] of refusals) await h.request(method, path, { body });
   assert.deepEqual(await all(), before);
@@ -168,7 +210,8 @@ test('whatever the description says that an operation refuses has a case here', 
   const h = await house(t);
   const missing = [];
   for (const { name, responses } of await described(h)) {
-    const said = Object.values(responses).flatMap(({ description = '' }) => [...description.matchAll(/`([A-Z_]+)`/g)]);
+    const said = Object.values(responses).flatMap(
+      ({ description = '' }) => [...description.matchAll(/`([A-Z_]+)`/g)]);
     for (const [, code] of said) {
       const isHere = refusals.some(([op, , , , , error]) => op === name && error === code)
         || (code === 'SESSION_NOT_FOUND' && hidden.some(([op]) => op === name))

@@ -5,7 +5,8 @@
 function kind(value) {
   if (value === null) return 'null';
   if (Array.isArray(value)) return 'list';
-  if (typeof value === 'string' && /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{3})?Z$/.test(value)) return 'time';
+  if (typeof value === 'string' && /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{3})?Z$/.test(value))
+    return 'time';
   return Number.isInteger(value) ? 'integer' : typeof value;
 }
 
@@ -23,7 +24,8 @@ export function differences(example, actual, names = [], at = '') {
   if (kind(example) !== 'object') return [];
   if (names.includes(at)) {
     const [first] = Object.values(example);
-    return Object.entries(actual).flatMap(([key, value]) => differences(first, value, names, `${at}.${key}`));
+    return Object.entries(actual).flatMap(
+      ([key, value]) => differences(first, value, names, `${at}.${key}`));
   }
   return Object.entries(example).flatMap(([key, value]) => {
     const place = at === '' ? key : `${at}.${key}`;
