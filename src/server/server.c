@@ -138,6 +138,7 @@ static void finish(struct server *s)
     if (s->stopped)
         return;
     s->stopped = true;
+    listeners_close(s->listeners);
     conns_close_all(s->conns);
     writer_stop(s->writer);
     readers_stop(s->readers);

@@ -48,15 +48,16 @@ async function makeTasks(post, count) {
   }
 }
 
-/** Claims `count` tasks whose leases end in the second after `moment`, a hundred at a time. Returns
+/** Claims `count` tasks whose leases end in the second after `moment`, some at a time. Returns
  * id -> {notBefore: by our clock, deadline: as the daemon said}. */
 async function claimUntil(post, worker, count, moment) {
   const claimed = new Map();
+  const some = Math.min(100, Math.ceil(count / 20));
   while (claimed.size < count) {
     const began = performance.now();
     const ttl = Math.ceil(moment + 1000 * claimed.size / count - began);
     const { tasks, task } = await post('/tasks/claim',
-      { worker_id: worker, count: Math.min(100, count - claimed.size), ttl_ms: ttl });
+      { worker_id: worker, count: Math.min(some, count - claimed.size), ttl_ms: ttl });
     for (const { id, expires_at: expiresAt } of tasks ?? [task]) {
       claimed.set(id, { notBefore: began + ttl, deadline: Date.parse(expiresAt) });
     }

@@ -116,7 +116,8 @@ const CHUNKED =
       `d\r\n${BODY}\n0\r\n\r\n`, `d\r\n${BODY}\r0\r\n\r\n`, `d\r\n${BODY}\r\n0\r\nX: y\r\n\r\n`,
       `d\r\n${BODY}\r\n0\r\nContent-Length: 5\r\n\r\n`, `d\r\n${BODY}\r\n0\r\n\n`,
       `d\r\n${BODY}\r\n0\n\r\n`, `d\r\n${BODY}\r\n0;x\r\n\r\n`, `d\r\n${BODY}\r\n0\r\n\r`,
-      `d\r\n${BODY}\r\n0\r\n \r\n`
+      `d\r\n${BODY}\r\n0\r\n \r\n`, '\r\n\r\n',
+      '0', '0\r', `d\r\n${BODY}\r\n\r\n\r\n`
     ]);
 
 const all =
