@@ -27,7 +27,7 @@
 
 /* From so many in a batch on there is enough to do while the disk works; below it, handing the flush
  * to another thread and back costs more than it brings. */
-#define OVERLAP_JOBS 16
+#define OVERLAP_JOBS 4
 
 struct writer {
     struct writer_options o;

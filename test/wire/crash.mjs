@@ -73,6 +73,7 @@ class Worker {
     const { random } = this;
     if (this.held.length > 0 && random.chance(0.6)) await this.complete(this.held.shift());
     else if (random.chance(0.2)) await this.create(1 + random.below(6));
+    else if (random.chance(0.1)) await this.createMuch();
     else if (random.chance(0.2)) await this.lock();
     else if (random.chance(0.15)) await this.claimOnce();
     else await this.claim();
@@ -91,6 +92,13 @@ class Worker {
     const { status, text } = await this.ask('/api/tasks', tasks);
     assert.equal(status, 201, text);
     this.round.acked(this.round.created, ...tasks.map(({ id }) => id));
+  }
+
+  /** So many at once that their commit takes its time: an answer before it would be found out. */
+  async createMuch() {
+    const all = await Promise.allSettled(Array.from({ length: 8 }, () => this.create(40)));
+    const failed = all.find(({ status }) => status === 'rejected');
+    if (failed) throw failed.reason;
   }
 
   grant(taskId, token, sessionId = this.id) {
