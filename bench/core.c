@@ -7,11 +7,11 @@
  *
  * The first table is claim + complete in one process on a real disk, every transaction flushed: by
  * the library, as the daemon does it (JSON in and out, api_call), and with the next task asked for
- * in the same request. The second is the processor's work for one claim-next in queues of 1 thousand to 1 million open
- * tasks, in transactions of a hundred claims, commit included; waiting for the disk is not. The
- * sizes take turns in many rounds, so that whatever else the machine does falls on all alike.
- * Medians throughout. --quick stops at 20 thousand. FOLDER (/var/tmp) must be on a disk, not in
- * memory.
+ * in the same request. The second is the processor's work for one claim-next in queues of 1
+ * thousand to 1 million open tasks, in transactions of a hundred claims, commit included; waiting
+ * for the disk is not. The sizes take turns in many rounds, so that whatever else the machine does
+ * falls on all alike. Medians throughout. --quick stops at 20 thousand. FOLDER (/var/tmp) must be
+ * on a disk, not in memory.
  */
 #define _GNU_SOURCE
 #include <errno.h>

@@ -81,7 +81,8 @@ static const char *skip(const char *pattern, const char *text, size_t bytes)
 }
 
 /* fit: how well a row's path fits: -1 not at all, else one bit per literal segment, first highest.
- * Every request passes here twice for each row, so it gives up at the first segment that differs. */
+ * Every request passes here twice for each row, so it gives up at the first segment that differs.
+ * */
 static int fit(const char *pattern, const struct path *path)
 {
     int score = 0;

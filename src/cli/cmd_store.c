@@ -2,8 +2,8 @@
 /*
  * cmd_store.c: dibs init, config, doctor, backup: the care of the data itself.
  *
- * These need the store in this process, not the API, also while a daemon runs. Their answers have the same form as the API's:
- * with --json, an object with "success".
+ * These need the store in this process, not the API, also while a daemon runs. Their answers have
+ * the same form as the API's: with --json, an object with "success".
  */
 #include <errno.h>
 #include <fcntl.h>

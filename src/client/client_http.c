@@ -2,9 +2,9 @@
 /*
  * client_http.c: a request to a daemon, over its unix socket or over TCP, by libcurl.
  *
- *   1. A write whose fate is unknown is not repeated, unless it carries an idempotency key, and then
- *      once. That is also why a write gets a connection of its own: on a used one that turns out to
- *      be dead, libcurl would send it again by itself.
+ *   1. A write whose fate is unknown is not repeated, unless it carries an idempotency key, and
+ *      then once. That is also why a write gets a connection of its own: on a used one that turns
+ *      out to be dead, libcurl would send it again by itself.
  *   2. What was never sent may be repeated once; over the socket, a daemon that has gone meanwhile
  *      leaves the data file to us, and the request goes there.
  *   3. Only http and https, no redirects: an API key goes where it was meant to go. It is sent to a

@@ -140,7 +140,7 @@ int64_t dibs__next_token(struct tx *tx); /* larger than every token before */
 /* Draws `count` numbers and returns the last of them. */
 int64_t dibs__counter_take(struct tx *tx, enum counter which, int64_t count);
 void dibs__counters_save(struct tx *tx); /* at the end of a writing transaction */
-void dibs__counters_saved(dibs *d);        /* they are in the store now */
+void dibs__counters_saved(dibs *d);      /* they are in the store now */
 void dibs__counters_forget(dibs *d);
 
 /* ---- which file this is (identity.c) --------------------------------------------------------- */

@@ -21,8 +21,8 @@
 
 dibs_status dibs__overlap(dibs *d, void (*on_durable)(void *context, int64_t commit), void *context,
                           struct dibs_error *err) MUST_USE;
-/* Whether the next commits wait for the disk themselves after all: worth it when there is nothing to
- * do meanwhile. on_durable is called for them too, from within the commit. */
+/* Whether the next commits wait for the disk themselves after all: worth it when there is nothing
+ * to do meanwhile. on_durable is called for them too, from within the commit. */
 void dibs__flush_here(dibs *d, bool here);
 /* The handle's last commit that wrote something; they are counted from 1. */
 int64_t dibs__commit_number(const dibs *d);

@@ -74,9 +74,9 @@ void db_rollback(struct db *db);
 /* A savepoint inside a write transaction; they nest. db_release and db_rollback_to end the
  * innermost. One in which nothing is written costs nothing. */
 bool db_savepoint(struct db *db) MUST_USE;
-/* What comes now, up to the end of the innermost savepoint, need not be undone by itself: the caller
- * has decided to do it. That saves the copies of all pages. If it fails all the same, db_rollback_to
- * leaves the failure standing, and what is around has to be undone as well. */
+/* What comes now, up to the end of the innermost savepoint, need not be undone by itself: the
+ * caller has decided to do it. That saves the copies of all pages. If it fails all the same,
+ * db_rollback_to leaves the failure standing, and what is around has to be undone as well. */
 void db_writes_only(struct db *db);
 bool db_release(struct db *db) MUST_USE;
 /* Stays failed when the store has given up the whole transaction (full disk): then roll back. */

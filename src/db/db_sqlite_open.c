@@ -187,10 +187,10 @@ static dibs_status make_if_missing(struct db_conn *c, bool create, struct dibs_e
 
 static pthread_once_t tune_once = PTHREAD_ONCE_INIT;
 
-/* tune: settings of SQLite for the whole process, which count only before its first use; if somebody
- * else has used it before us it works all the same, only slower. Nobody asks how much memory it has,
- * and counting takes a lock each time. Pages that a savepoint might have to restore are kept in one
- * block of memory, not in many of a kilobyte. */
+/* tune: settings of SQLite for the whole process, which count only before its first use; if
+ * somebody else has used it before us it works all the same, only slower. Nobody asks how much
+ * memory it has, and counting takes a lock each time. Pages that a savepoint might have to restore
+ * are kept in one block of memory, not in many of a kilobyte. */
 static void tune(void)
 {
     (void)sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0);

@@ -2,8 +2,8 @@
 /*
  * conn.h: one connection: bytes in, requests out; answers in, bytes out. Loop thread only.
  *
- *     reading --whole request--> asked --conn_answer--> reading ... --conn_close--> lingering --> closed
- *                                  \--conn_stream_begin--> streaming --conn_close--^
+ *     reading --request--> asked --conn_answer--> reading ... --conn_close--> ending --> closed
+ *                             \--conn_stream_begin--> streaming --conn_close--^
  *
  * One request at a time: while one is being answered, what a pipelining caller sends meanwhile
  * waits. A connection that idles costs its struct and a socket.

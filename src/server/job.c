@@ -2,8 +2,8 @@
 /*
  * job.c: the way back from the database threads to the loop, and the queue they take from.
  *
- * uv_async_send() may fold several sends into one wake-up, so the wake-up only says "look": the list
- * under the lock is the truth.
+ * uv_async_send() may fold several sends into one wake-up, so the wake-up only says "look": the
+ * list under the lock is the truth.
  */
 #include "job.h"
 

@@ -3,9 +3,9 @@
  * server.c: puts the daemon together, runs it, and takes it apart again.
  *
  * Start: the store is opened (and brought up to date) once, then the database threads, then the
- * doors; only then is it ready. Stop: the doors are shut, nobody waits any longer, every request that
- * was accepted is answered, then the threads end, then the handles. A second signal, or STOP_MS,
- * ends it at once: nothing that was answered is lost by that.
+ * doors; only then is it ready. Stop: the doors are shut, nobody waits any longer, every request
+ * that was accepted is answered, then the threads end, then the handles. A second signal, or
+ * STOP_MS, ends it at once: nothing that was answered is lost by that.
  */
 #include "server.h"
 

@@ -6,8 +6,8 @@
  *            -> answers to the outbox -> what is due (duty.c) -> next turn
  *     meanwhile, on a thread of the store's: flush -> outbox: answers on their way
  *
- *   1. No job goes back before the commit that holds it is on disk (outbox.c). When the commit fails
- *      every job of the batch is told so (job->lost).
+ *   1. No job goes back before the commit that holds it is on disk (outbox.c). When the commit
+ *      fails every job of the batch is told so (job->lost).
  *   2. A job that is refused or fails has undone itself; its neighbours do not notice.
  *   3. Heartbeats go first: under too much load leases must not be lost for want of a turn.
  *   4. The thread ends when it is told to stop and the queue is empty, never before.
@@ -25,8 +25,8 @@
 
 #define BATCH_JOBS_MAX 512 /* so that the first of them need not wait for too many others */
 
-/* From so many in a batch on there is enough to do while the disk works; below it, handing the flush
- * to another thread and back costs more than it brings. */
+/* From so many in a batch on there is enough to do while the disk works; below it, handing the
+ * flush to another thread and back costs more than it brings. */
 #define OVERLAP_JOBS 4
 
 struct writer {

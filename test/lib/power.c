@@ -252,7 +252,8 @@ static size_t safe_until(size_t at, int file)
     return safe;
 }
 
-/* How much of what was not flushed is there, in thousandths: all, nothing, and what lies between. */
+/* How much of what was not flushed is there, in thousandths: all, nothing, and what lies
+ * between. */
 static int share(uint64_t *seed)
 {
     static const int shares[] = {0, 1, 4, 20, 500, 900, 980, 1000};

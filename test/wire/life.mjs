@@ -25,7 +25,8 @@ test('SIGTERM ends it with 0 and leaves neither socket nor lock file behind', as
 
 test('a request that was accepted is answered although the daemon stops', async (t) => {
   const h = await house(t);
-  const asked = Array.from({ length: 50 }, (_, i) => h.post('/api/tasks', { id: `t${i}`, title: 'x' }));
+  const ask = (_, i) => h.post('/api/tasks', { id: `t${i}`, title: 'x' });
+  const asked = Array.from({ length: 50 }, ask);
   await Promise.race(asked); // some are done, the others on their way
   h.daemon.kill('SIGTERM');
   const answers = await Promise.allSettled(asked);

@@ -106,7 +106,7 @@ test('nothing is claimed for a caller that has hung up', async (t) => {
   assert.deepEqual([task.status, task.attempts], ['open', 0]);
 });
 
-test('a caller that goes at the moment of the grant: claimed once, told or given back', async (t) => {
+test('one who goes at the moment of the grant: claimed once, told or given back', async (t) => {
   const h = await house(t);
   const rounds = Math.ceil(60 * scale);
   for (let i = 0; i < rounds; i++) {

@@ -39,7 +39,7 @@ struct world {
     struct api_identity who; /* of the next requests; zero: the owner of the data */
     int64_t wait_ms;         /* of the last answer */
     uint64_t wait_key;
-    bool (**hook)(void);     /* set to `fails` while a request runs; NULL: nothing is */
+    bool (**hook)(void); /* set to `fails` while a request runs; NULL: nothing is */
     bool (*fails)(void);
 };
 

@@ -110,6 +110,11 @@ PLANTED(test_texts_and_dependencies_without_a_mark_are_found,
         "SELECT a.key, b.key FROM task a, task b WHERE a.id = 'open' AND b.id = 'done'",
         "3 texts, tags or dependencies belong to tasks without a mark")
 
+static void test_an_empty_store_is_fine(void **state)
+{
+    assert_null(journal_finding(*state));
+}
+
 /* ---- tokens ---------------------------------------------------------------------------------- */
 
 PLANTED(test_tokens_that_do_not_grow_are_found,
@@ -129,11 +134,6 @@ PLANTED(test_a_lock_that_ended_without_an_event_is_found,
         "claim 3 was granted and not ended, but is not live")
 
 /* ---- nothing is found in what is fine -------------------------------------------------------- */
-
-static void test_an_empty_store_is_fine(void **state)
-{
-    assert_null(journal_finding(*state));
-}
 
 static void release(struct fixture *f, const char *task)
 {

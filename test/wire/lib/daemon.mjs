@@ -36,7 +36,8 @@ export class House {
   /** Runs a command on the same data folder: dibs('task', 'add', 'x') or with {env, input}. */
   async dibs(...args) {
     const more = typeof args.at(-1) === 'object' ? args.pop() : {};
-    const running = new Running(program, ['--data', this.data, ...args], { cwd: this.dir, ...more });
+    const all = ['--data', this.data, ...args];
+    const running = new Running(program, all, { cwd: this.dir, ...more });
     this.started.push(running);
     return await running.ended;
   }
@@ -71,11 +72,13 @@ export class House {
 
   /** One request. `more`: headers, body (text or anything that becomes JSON), socket: true. */
   request(method, path, more = {}) {
-    const text = more.body === undefined || typeof more.body === 'string' || more.body instanceof Buffer
-      ? more.body : JSON.stringify(more.body);
+    const asIs = more.body === undefined || typeof more.body === 'string' ||
+      more.body instanceof Buffer;
+    const text = asIs ? more.body : JSON.stringify(more.body);
     const headers = { ...(text === undefined ? {} : { 'Content-Type': 'application/json',
       'Content-Length': Buffer.byteLength(text) }), ...more.headers };
-    const where = more.socket ? { socketPath: this.socket } : { host: '127.0.0.1', port: this.port };
+    const tcp = { host: '127.0.0.1', port: this.port };
+    const where = more.socket ? { socketPath: this.socket } : tcp;
     return new Promise((done, failed) => {
       const req = http.request({ ...where, method, path, headers, agent: more.agent ?? this.agent,
         signal: more.signal }, (res) => {
