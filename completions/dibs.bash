@@ -7,9 +7,10 @@
 _dibs_valued="--agent-id --agent-type --assignee --auto-cleanup --checkpoint --claim-timeout
     --cleanup-interval --count --cursor --data --dedupe-key --default-ttl --depends-on
     --description --error --event-retention --expiring-threshold --extend --heartbeat-interval
-    --host --id --idempotency-key --interval --limit --listen --lock-ttl --max-attempts
-    --max-attempts-remaining --max-connections --max-ttl --message --metadata --min-ttl --order --orphan-threshold --param --params
-    --percent --phase --pid --priority --project --rate --reason --resource --result --role
+    --host --id --idempotency-key --idle-timeout --interval --limit --listen --lock-ttl
+    --max-attempts --max-attempts-remaining --max-connections --max-ttl --message --metadata
+    --min-ttl --order --orphan-threshold --param --params --percent --phase --pid --priority
+    --project --rate --reason --request-timeout --resource --result --role
     --run-after --session --since --sort --stale-threshold --status --tag --task --title --token --ttl
     --type --types --url --version --wait --warning-threshold"
 
@@ -125,7 +126,7 @@ _dibs_options()
         echo "--once --interval"
         ;;
     "serve")
-        echo "--listen --host --max-connections --log-requests --init -l"
+        echo "--listen --host --max-connections --idle-timeout --request-timeout --log-requests --init -l"
         ;;
     "help") ;;
     "version") ;;

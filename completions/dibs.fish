@@ -311,5 +311,7 @@ complete -c dibs -n '__dibs_at top' -l interval -x -d 'between two pictures; 1s,
 complete -c dibs -n '__dibs_at serve' -s l -l listen -x -d 'where: PORT, ADDR:PORT, [ADDR]:PORT or unix:PATH'
 complete -c dibs -n '__dibs_at serve' -l host -x -d 'a name by which others reach it'
 complete -c dibs -n '__dibs_at serve' -l max-connections -x -d 'at most so many at once'
+complete -c dibs -n '__dibs_at serve' -l idle-timeout -x -d 'hang up on a connection that has asked nothing for so long (75s)'
+complete -c dibs -n '__dibs_at serve' -l request-timeout -x -d 'hang up on a request that has not come in whole by then (10s)'
 complete -c dibs -n '__dibs_at serve' -l log-requests -d 'one line of JSON for each request'
 complete -c dibs -n '__dibs_at serve' -l init -d 'make the data folder if there is none'

@@ -13,7 +13,7 @@
 #include "base/str.h"
 #include "server/server.h"
 
-#define CONNECTIONS_MIN 1
+#define CONNECTIONS_MIN 8
 #define CONNECTIONS_MAX 1000000
 
 static const struct cli_option serve_options[] = {
@@ -23,6 +23,10 @@ static const struct cli_option serve_options[] = {
     OPT("host", 0, LIST, "NAME", NULL,
         "a name by which others reach it; several times for more; localhost needs no mention"),
     OPT("max-connections", 0, INT, "N", NULL, "at most so many at once"),
+    OPT("idle-timeout", 0, DURATION, "DURATION", NULL,
+        "hang up on a connection that has asked nothing for so long (75s)"),
+    OPT("request-timeout", 0, DURATION, "DURATION", NULL,
+        "hang up on a request that has not come in whole by then (10s)"),
     OPT("log-requests", 0, FLAG, NULL, NULL, "one line of JSON for each request"),
     OPT("init", 0, FLAG, NULL, NULL, "make the data folder if there is none"),
     {0},
@@ -60,6 +64,8 @@ static int serve(struct cli *cli)
         .listen = all_given(cli, "listen"),
         .hosts = all_given(cli, "host"),
         .connections_max = args_int(&cli->args, "max-connections", 0),
+        .idle_timeout_ms = args_duration_ms(&cli->args, "idle-timeout", 0),
+        .request_timeout_ms = args_duration_ms(&cli->args, "request-timeout", 0),
         .log_requests = args_has(&cli->args, "log-requests"),
         .quiet = cli->quiet,
     };

@@ -117,7 +117,7 @@ static void hand_over(struct conn *c)
 {
     const struct http_request *r = http_request(c->http);
     c->is_head = r->method[0] == 'H';
-    c->keep_alive = r->keep_alive && !c->half_closed;
+    c->keep_alive = r->keep_alive;
     c->http10 = r->http10;
     enter(c, CONN_ASKED);
     c->all->hooks.request(c, r);
@@ -174,7 +174,6 @@ static void alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *out)
 static void on_end(struct conn *c)
 {
     c->half_closed = true;
-    c->keep_alive = false;
     c->read_stopped = true;
     uv_read_stop(&c->h.stream);
     if (c->state == CONN_ASKED)
@@ -207,13 +206,15 @@ static void read_on(struct conn *c)
 {
     struct buf held = c->held;
     buf_init(&c->held, HELD_BYTES_MAX + READ_BYTES);
-    if (c->read_stopped) {
+    if (c->read_stopped && !c->half_closed) {
         c->read_stopped = false;
         uv_read_start(&c->h.stream, alloc, on_read);
     }
     if (held.len > 0)
         feed(c, held.data, held.len);
     buf_release(&held);
+    if (c->half_closed && c->state == CONN_READING && !c->choked)
+        conn_close(c, true); /* it has said its last, and every request in it is answered */
 }
 
 void conn_go_on(struct conn *c)

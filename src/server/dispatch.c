@@ -193,8 +193,10 @@ static void log_request(const struct asked *asked, int status, size_t body_bytes
     jw_init(&w, &line);
     jw_object(&w);
     jw_ktime(&w, "at", (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000);
-    jw_ktext(&w, "method", asked->r->method);
-    jw_ktext(&w, "path", asked->r->path);
+    if (asked->r != NULL) { /* else it was refused before it was a request */
+        jw_ktext(&w, "method", asked->r->method);
+        jw_ktext(&w, "path", asked->r->path);
+    }
     jw_ktext_opt(&w, "operation", asked->op != NULL ? asked->op->name : NULL);
     jw_ktext_opt(&w, "key", asked->key_id[0] != '\0' ? asked->key_id : NULL);
     jw_kint(&w, "status", status);
@@ -205,6 +207,14 @@ static void log_request(const struct asked *asked, int status, size_t body_bytes
     if (buf_ok(&line))
         fwrite(line.data, 1, line.len, stdout);
     buf_release(&line);
+}
+
+void dispatch_refused(struct conn *c, int status)
+{
+    struct server *s = conn_server(c);
+    metrics_bad_request(s->metrics);
+    if (s->o.log_requests)
+        log_request(&(struct asked){0}, status, 0, 0);
 }
 
 void dispatch_answered(struct conn *c, int status, size_t body_bytes)

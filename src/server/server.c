@@ -51,18 +51,11 @@ static void on_drained(struct conn *c)
     sse_drained(s->sse, c);
 }
 
-static void on_refused(struct conn *c, int status)
-{
-    struct server *s = conn_server(c);
-    (void)status;
-    metrics_bad_request(s->metrics);
-}
-
 static const struct conn_hooks hooks = {
     .request = dispatch,
     .gone = dispatch_gone,
     .drained = on_drained,
-    .refused = on_refused,
+    .refused = dispatch_refused,
     .answered = dispatch_answered,
     .closed = dispatch_closed,
 };

@@ -64,6 +64,7 @@ int64_t server_us(void); /* steady */
 void dispatch(struct conn *c, const struct http_request *r);
 void dispatch_gone(struct conn *c, bool half_closed);
 void dispatch_answered(struct conn *c, int status, size_t body_bytes);
+void dispatch_refused(struct conn *c, int status); /* HTTP that was no request */
 void dispatch_closed(struct conn *c);
 /* Answers with a refusal. `headers` as in struct answer. */
 void dispatch_refuse(struct conn *c, dibs_status status, const struct dibs_error *err,

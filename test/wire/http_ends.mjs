@@ -162,3 +162,19 @@ test('what was answered is there, whatever became of the caller', async (t) => {
   await h.start();
   assert.equal((await tasks(h)).length, 30);
 });
+
+test('all that was asked before the last word is answered', async (t) => {
+  const h = await house(t);
+  for (const path of ['/healthz', '/api/tasks', '/', '/metrics']) {
+    const c = await caller(t, h, { halfOpen: true });
+    c.socket.end(bytesOf('GET', path).repeat(50));
+    await c.closed;
+    assert.equal(allAnswers(c.text).length, 50, path);
+  }
+  const c = await caller(t, h, { halfOpen: true });
+  const whole = Array.from({ length: 50 }, (_, i) => post(`t${i}`)).join('');
+  c.socket.end(whole + post('half').slice(0, -1));
+  await c.closed;
+  assert.equal(allAnswers(c.text).filter(({ status }) => status === 201).length, 50);
+  assert.equal((await tasks(h)).length, 50);
+});

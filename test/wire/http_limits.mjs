@@ -149,3 +149,10 @@ test('who does not finish its request is told 408 after ten seconds, and closed'
   await Promise.all(callers.map((c) => c.closed));
   assert.deepEqual((await h.ok('GET', '/api/tasks')).tasks, []);
 });
+
+test('a connection that asks nothing is hung up on in time', async (t) => {
+  const h = await house(t, { args: ['--idle-timeout', '1s', '--request-timeout', '1s'] });
+  assert.equal(await h.raw(''), '', 'nothing asked, nothing answered');
+  assert.match(await h.raw('GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n'), /200 OK/);
+  assert.match(await h.raw('GET /healthz HTTP/1.1\r\n'), /^HTTP\/1\.1 408 /);
+});
