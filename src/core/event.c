@@ -16,6 +16,7 @@
  *     the journal so, as far as status, attempts, version and claims go.
  */
 #include "core/core.h"
+#include "core/follow.h"
 
 struct draft {
     int64_t at;
@@ -90,41 +91,6 @@ dibs_status dibs__events_flush(struct tx *tx)
 
 /* ---- reading --------------------------------------------------------------------------------- */
 
-/* Names that the cleanup of older systems used for the same things. */
-static const struct {
-    const char *alias, *type;
-} aliases[] = {
-    {"claim:expired", "task:claim-expired"},
-    {"claim:orphaned", "task:claim-orphaned"},
-    {"claim:released", "task:released"},
-};
-
-static const char *canonical_type(const char *name)
-{
-    for (size_t i = 0; i < COUNT_OF(aliases); i++)
-        if (str_eq(aliases[i].alias, name))
-            return aliases[i].type;
-    return name;
-}
-
-static bool type_wanted(struct dibs_strings types, const char *type)
-{
-    for (size_t i = 0; i < types.count; i++)
-        if (str_eq(canonical_type(types.items[i]), type))
-            return true;
-    return types.count == 0;
-}
-
-/* An event that a sweep wrote for one claim, followed by one claims:cleanup with the count of all.
- * Such an event says so in its last field (claim_end.c). */
-static bool is_sweep_detail(const char *type, const char *data)
-{
-    static const char mark[] = "\"sweep\":true}";
-    size_t bytes = strlen(data);
-    bool lapse = str_eq(type, "task:claim-expired") || str_eq(type, "task:claim-orphaned");
-    return lapse && bytes >= sizeof mark - 1 && str_eq(data + bytes - (sizeof mark - 1), mark);
-}
-
 void dibs__event_read(struct tx *tx, struct db_rows *rows, struct dibs_event *out)
 {
     *out = (struct dibs_event){
@@ -138,61 +104,17 @@ void dibs__event_read(struct tx *tx, struct db_rows *rows, struct dibs_event *ou
     };
 }
 
-static struct db_rows *select_events(struct tx *tx, const struct dibs_event_filter *in,
-                                     int64_t task_key)
-{
-    if (task_key)
-        return db_query(tx->db,
-                        SQL("SELECT " EVENT_COLUMNS EVENT_FROM
-                            "WHERE e.task_key = $1 AND e.number > $2 ORDER BY e.number"),
-                        DB_ARGS(db_i(task_key), db_i(in->since)));
-    return db_query(tx->db,
-                    SQL("SELECT " EVENT_COLUMNS EVENT_FROM "WHERE e.number > $1 ORDER BY e.number"),
-                    DB_ARGS(db_i(in->since)));
-}
-
-static bool event_wanted(const struct dibs_event_filter *in, struct db_rows *rows)
-{
-    const char *type = db_text_borrowed(rows, 2);
-    if (!type_wanted(in->types, type) ||
-        (in->summary && is_sweep_detail(type, db_text_borrowed(rows, 6))))
-        return false;
-    return !in->project || str_eq(in->project, db_text_borrowed(rows, 3));
-}
-
-static dibs_status events_tx(struct tx *tx, const void *input, void *output)
-{
-    const struct dibs_event_filter *in = input;
-    struct dibs_event_list *out = output;
-    struct task_row task = {0};
-    int64_t limit = 0;
-    dibs_status status = dibs__check_limit(tx->err, in->limit, &limit);
-    if (status == DIBS_OK && in->task_id)
-        status = dibs__task_load(tx, in->task_id, &task);
-    if (status == DIBS_OK && in->since < 0)
-        status = error_field(tx->err, "since", "must not be negative");
-    if (status != DIBS_OK)
-        return status;
-    out->last =
-        db_value_int(tx->db, 0, SQL("SELECT value FROM counter WHERE name = 'event'"), DB_NO_ARGS);
-    out->first_kept =
-        db_value_int(tx->db, out->last + 1, SQL("SELECT min(number) FROM event"), DB_NO_ARGS);
-    struct db_rows *rows = select_events(tx, in, task.key);
-    while ((int64_t)out->count < limit && db_next(rows)) {
-        if (!event_wanted(in, rows))
-            continue;
-        struct dibs_event *e = dibs__push(tx, &out->items, &out->count, sizeof *e);
-        if (e)
-            dibs__event_read(tx, rows, e);
-    }
-    db_done(rows);
-    return dibs__store_status(tx);
-}
-
 dibs_status dibs_events(dibs *d, dibs_arena *a, const struct dibs_event_filter *in,
                         struct dibs_event_list *out, struct dibs_error *err)
 {
-    return dibs__read(d, a, err, events_tx, in, out, sizeof *out);
+    struct dibs_follow all = {.filter = *in};
+    struct dibs_followed got = {0};
+    dibs_status status = dibs__check_limit(err, in->limit, &all.filter.limit);
+    if (status == DIBS_OK)
+        status = dibs__follow(d, a, &all, &got, err);
+    if (status == DIBS_OK)
+        *out = got.list;
+    return status;
 }
 
 /* ---- callbacks ------------------------------------------------------------------------------- */
@@ -291,6 +213,14 @@ void dibs__subscribers_free(dibs *d)
     remove_subscribers(d, true);
 }
 
+static bool type_wanted(struct dibs_strings types, const char *type)
+{
+    for (size_t i = 0; i < types.count; i++)
+        if (str_eq(dibs__event_type(types.items[i]), type))
+            return true;
+    return types.count == 0;
+}
+
 /* A subscriber to "claim:expired" sees that name; one to everything sees ours. */
 static void give(struct subscriber *s, const struct dibs_event *event)
 {
@@ -298,7 +228,7 @@ static void give(struct subscriber *s, const struct dibs_event *event)
         return;
     struct dibs_event seen = *event;
     for (size_t i = 0; i < s->types.count; i++)
-        if (str_eq(canonical_type(s->types.items[i]), event->type))
+        if (str_eq(dibs__event_type(s->types.items[i]), event->type))
             seen.type = s->types.items[i];
     s->on_event(s->context, &seen);
 }

@@ -2,14 +2,14 @@
 /*
  * follow.c: the journal in short steps, for readers that never end.
  *
- * A page (event.c) is full when it has so many events. That is no good measure for a follower: a
- * narrow filter would look through the whole journal in one step, and a few events may be large. So
- * a step is bounded in events, bytes and rows, and says how far it has looked.
+ * A page (dibs_events) is full when it has so many events. That is no good measure for a follower:
+ * a narrow filter would look through the whole journal in one step, and a few events may be large.
+ * So a step may be bounded in bytes and rows as well, and says how far it has looked.
  *
  *   1. `through` never lies: what the filter wants up to it is in the list, in order, once. The
  *      next step begins there.
  *   2. A step makes progress: unless the journal is at its end, `through` is larger than `since`.
- *   3. The filter means the same as that of dibs_events; test/unit/core/follow.c compares the two.
+ *   3. The filter means the same for events in the store and in memory (dibs__event_matches).
  */
 #include "follow.h"
 
@@ -24,6 +24,7 @@ int64_t dibs__change_counter(dibs *d)
 
 /* ---- the filter ------------------------------------------------------------------------------ */
 
+/* Names that the cleanup of older systems used for the same things. */
 const char *dibs__event_type(const char *name)
 {
     static const struct {
@@ -39,6 +40,8 @@ const char *dibs__event_type(const char *name)
     return name;
 }
 
+/* Such an event says so in its last field (claim_end.c); one claims:cleanup with the count of all
+ * follows it. */
 bool dibs__event_is_detail(const char *type, const char *data)
 {
     static const char mark[] = "\"sweep\":true}";
