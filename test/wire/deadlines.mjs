@@ -104,7 +104,7 @@ function living(t) {
   return { pid: child.pid, ended, kill: () => child.kill('SIGKILL') };
 }
 
-test(`${LEASES} leases that end in one second end in time, none before its time`, async (t) => {
+test(`${LEASES} leases that end in one second end in time, none before it`, async (t) => {
   const { post, seen, of } = await scene(t, ['maxTTL = 1h']);
   const late = [];
   await makeTasks(post, 2 * LEASES);
