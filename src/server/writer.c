@@ -25,9 +25,9 @@
 
 #define BATCH_JOBS_MAX 512 /* so that the first of them need not wait for too many others */
 
-/* From so many in a batch on there is enough to do while the disk works; below it, handing the
- * flush to another thread and back costs more than it brings. */
-#define OVERLAP_JOBS 4
+#define OVERLAP_JOBS 4     /* fewer than these are not worth another thread */
+#define SLOW_FLUSH_US 1000 /* a commit that takes longer is worth it */
+#define MEASURE_EVERY 64   /* commits */
 
 struct writer {
     struct writer_options o;
@@ -48,7 +48,8 @@ struct writer {
     dibs_arena *a;
     struct waiting waiting;
     struct duty duty;
-    int64_t others; /* grows when somebody else has committed */
+    int64_t others;   /* grows when somebody else has committed */
+    int64_t flush_us; /* how long a commit takes that waits for the disk; a moving average */
     atomic_int_least64_t last_event;
 };
 
@@ -59,9 +60,14 @@ struct turn {
     bool nudged, left, draining, reload, over;
 };
 
+static int64_t steady_us(void)
+{
+    return (int64_t)(uv_hrtime() / 1000);
+}
+
 static int64_t steady_ms(void)
 {
-    return (int64_t)(uv_hrtime() / 1000000);
+    return steady_us() / 1000;
 }
 
 /* ---- taking ---------------------------------------------------------------------------------- */
@@ -125,9 +131,10 @@ static void take_turn(struct writer *w, struct turn *t)
 }
 
 /*
- * take_more: while the flush of the last commit is under way there is no hurry to commit, so what
- * arrives meanwhile comes into the same transaction. False: the disk has answered, or the batch is
- * full.
+ * take_more: while a flush is under way on its thread there is no hurry to commit, so what arrives
+ * meanwhile comes into the same transaction. False: the disk has answered, or the batch is full.
+ * (With a disk that answers at once it does not pay to wait for more: callers would all wait for
+ * each other, and while the writer writes nobody would prepare the next batch.)
  */
 static bool take_more(struct writer *w, struct turn *t)
 {
@@ -153,7 +160,7 @@ static void lose_all(struct jobs *finished, const struct dibs_error *err)
     }
 }
 
-static void count_batch(struct writer *w, int64_t jobs, bool failed, int64_t began_ms)
+static void count_batch(struct writer *w, int64_t jobs, bool failed, int64_t began_us)
 {
     int slot = 0;
     while (slot < 7 && jobs > (1 << slot))
@@ -163,7 +170,7 @@ static void count_batch(struct writer *w, int64_t jobs, bool failed, int64_t beg
     w->stats.failed_commits += failed;
     w->stats.jobs += jobs;
     w->stats.batch_jobs_le[slot]++;
-    w->stats.busy_us += (int64_t)(uv_hrtime() / 1000) - began_ms;
+    w->stats.busy_us += steady_us() - began_us;
     w->stats.failing = failed;
     w->stats.extended_ms = w->duty.extended_ms;
     uv_mutex_unlock(&w->lock);
@@ -211,11 +218,30 @@ static void note_commit(struct writer *w)
     outbox_committed(w->o.outbox, w->committed);
 }
 
+/*
+ * commit: waits for the disk itself while the disk is fast, as handing the flush to another thread
+ * and back costs more than it brings; a slow disk works beside us. How fast it is, is measured
+ * whenever we wait ourselves, which now and then we always do.
+ */
+static dibs_status commit(struct writer *w, const struct turn *t, struct dibs_error *err)
+{
+    bool here = w->flush_us < SLOW_FLUSH_US || t->taken < OVERLAP_JOBS ||
+                w->stats.commits % MEASURE_EVERY == 0;
+    outbox_committing(w->o.outbox);
+    dibs__flush_here(w->d, here);
+    int64_t began = steady_us();
+    dibs_status s = dibs_batch_commit(w->d, err);
+    if (here)
+        w->flush_us += (steady_us() - began - w->flush_us) / 8;
+    note_commit(w);
+    return s;
+}
+
 static void run_batch(struct writer *w, struct turn *t)
 {
     struct dibs_error err = {0};
     struct jobs finished;
-    int64_t began = (int64_t)(uv_hrtime() / 1000);
+    int64_t began = steady_us();
     struct duty_mark mark = duty_mark(&w->duty);
     jobs_init(&finished);
     dibs_status s = dibs_batch_begin(w->d, &err);
@@ -224,10 +250,7 @@ static void run_batch(struct writer *w, struct turn *t)
         do
             run_jobs(w, t, &finished);
         while (take_more(w, t));
-        outbox_committing(w->o.outbox);
-        dibs__flush_here(w->d, t->taken < OVERLAP_JOBS);
-        s = dibs_batch_commit(w->d, &err);
-        note_commit(w);
+        s = commit(w, t, &err);
     } else {
         struct job *job = NULL;
         while ((job = jobs_take(&t->jobs)) != NULL)
