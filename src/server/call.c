@@ -7,8 +7,8 @@
  *   1. The request lives in the connection, which the call holds on to.
  *   2. A call that would wait is kept by the writer and run again; what it found before is thrown
  *      away each time, so the answer it finally leaves is the last.
- *   3. Nothing is taken for a caller that has hung up, be it only half (a client that closes looks
- *      like that at first); what was claimed for one before it could be told is given back.
+ *   3. Nothing is taken for a caller that has hung up: tasks and locks that were taken for one
+ *      before it could be told are given back.
  */
 #include "server_private.h"
 
@@ -27,6 +27,7 @@ struct call {
     struct api_response out;
     char headers[256];
     char project[WORD_BYTES_MAX + 1];
+    bool keys_are_new; /* the change of keys that it made is in force */
 };
 
 static bool is_lock(const struct call *call)
@@ -76,32 +77,52 @@ static void call_give_up(struct job *job, dibs *d, dibs_arena *a)
 
 /* ---- claimed for nobody ---------------------------------------------------------------------- */
 
-static void give_back_one(dibs *d, dibs_arena *a, const json_t *task)
+/* give_back_task: `task` and `claim` are one object in the dialect of workers. */
+static void give_back_task(dibs *d, dibs_arena *a, const json_t *task, const json_t *claim)
 {
     struct dibs_error err = {0};
     struct dibs_released freed = {0};
     char number[32] = "";
     const json_t *id = json_object_get(task, "id");
+    const json_t *session = json_object_get(claim, "worker_id");
     if (json_is_integer(id))
         snprintf(number, sizeof number, "%lld", (long long)json_integer_value(id));
-    struct dibs_release back = {.task_id = json_is_integer(id) ? number : json_string_value(id),
-                                .session_id = json_string_value(json_object_get(task, "worker_id")),
-                                .token = json_integer_value(json_object_get(task, "token")),
-                                .reason = "caller_gone"};
+    struct dibs_release back = {
+        .task_id = json_is_integer(id) ? number : json_string_value(id),
+        .session_id = json_string_value(session ? session : json_object_get(claim, "sessionId")),
+        .token = json_integer_value(json_object_get(claim, "token")),
+        .reason = "caller_gone"};
     if (dibs_claim_release(d, a, &back, &freed, &err) != DIBS_OK)
         log_line(LOG_WARN, "cannot give back task '%s' of a caller that has gone: %s",
                  back.task_id != NULL ? back.task_id : "?", err.message);
+}
+
+static void give_back_lock(dibs *d, dibs_arena *a, const json_t *lock)
+{
+    struct dibs_error err = {0};
+    struct dibs_claim freed = {0};
+    struct dibs_lock_ref back = {.resource = json_string_value(json_object_get(lock, "resource")),
+                                 .session_id =
+                                     json_string_value(json_object_get(lock, "sessionId")),
+                                 .token = json_integer_value(json_object_get(lock, "token"))};
+    if (dibs_lock_release(d, a, &back, &freed, &err) != DIBS_OK)
+        log_line(LOG_WARN, "cannot give back lock '%s' of a caller that has gone: %s",
+                 back.resource != NULL ? back.resource : "?", err.message);
 }
 
 static void give_back(struct job *job, dibs *d, dibs_arena *a)
 {
     struct call *call = (struct call *)job;
     json_t *answer = json_loadb(call->out.body.data, call->out.body.len, 0, NULL);
-    const json_t *tasks = json_object_get(answer, "tasks");
+    const json_t *tasks = json_object_get(answer, "tasks"), *next = json_object_get(answer, "next");
     for (size_t i = 0; i < json_array_size(tasks); i++)
-        give_back_one(d, a, json_array_get(tasks, i));
-    if (tasks == NULL)
-        give_back_one(d, a, json_object_get(answer, "task"));
+        give_back_task(d, a, json_array_get(tasks, i), json_array_get(tasks, i));
+    if (is_lock(call))
+        give_back_lock(d, a, json_object_get(answer, "lock"));
+    else if (json_is_object(next))
+        give_back_task(d, a, json_object_get(next, "task"), json_object_get(next, "claim"));
+    else if (tasks == NULL && str_eq(call->asked.op->name, "claimNext"))
+        give_back_task(d, a, json_object_get(answer, "task"), json_object_get(answer, "task"));
     json_decref(answer);
 }
 
@@ -114,12 +135,22 @@ static void call_free(struct job *job)
     mem_free(call);
 }
 
-/* was_claimed_in_vain: the next task went to a caller that cannot be told. A repeat under an
- * idempotency key will be told. */
-static bool was_claimed_in_vain(const struct call *call)
+/* takes_next: may give the caller something it did not name. */
+static bool takes_next(const struct call *call)
+{
+    const char *name = call->asked.op->name;
+    if (str_eq(name, "complete") || str_eq(name, "fail"))
+        return call->out.body.len > 0 && strstr(call->out.body.data, "\"next\":{") != NULL;
+    return str_eq(name, "claimNext") || is_lock(call);
+}
+
+/* was_in_vain: something was taken for a caller that cannot be told. A repeat under an idempotency
+ * key will be told; a lock that was only extended was known before. */
+static bool was_in_vain(const struct call *call)
 {
     return conn_has_hung_up(call->conn) && call->out.status == DIBS_OK && call->out.body.len > 0 &&
-           call->in.idempotency_key == NULL && str_eq(call->asked.op->name, "claimNext");
+           call->in.idempotency_key == NULL && takes_next(call) &&
+           strstr(call->out.body.data, "\"extended\":true") == NULL;
 }
 
 /* ---- back on the loop ------------------------------------------------------------------------ */
@@ -132,13 +163,21 @@ static void more_headers(struct call *call)
         snprintf(call->headers + used, room, "Retry-After: 1\r\n");
 }
 
+static bool changes_keys(const struct call *call)
+{
+    return call->asked.op->access == API_WRITES && str_starts(call->asked.op->path, "/api/keys");
+}
+
 static void call_done(struct job *job)
 {
     struct call *call = (struct call *)job;
-    bool in_vain = was_claimed_in_vain(call);
+    bool in_vain = was_in_vain(call);
+    if (call->out.status == DIBS_OK && changes_keys(call) && !call->keys_are_new) {
+        call->keys_are_new = true;
+        keys_then(call->server, job);
+        return;
+    }
     call->asked.job = NULL;
-    if (call->out.status == DIBS_OK && call->asked.op->scope == API_ADMIN)
-        keys_refresh(call->server); /* a new key works at once; the journal would take a moment */
     if (in_vain || call->out.http == 0) /* or it was not even begun */
         conn_close(call->conn, false);
     if (in_vain) {
@@ -196,10 +235,15 @@ static struct call *call_new(struct server *s, struct conn *c, const struct aske
     return call;
 }
 
+/* call_leave: what takes something is not begun for a caller that has gone, nor for one that has
+ * said its last (a client that closes looks like that at first). A report was meant when it was
+ * sent: it is done, whoever is there to hear of it. */
 void call_leave(struct asked *asked, bool half_closed)
 {
-    bool takes = str_eq(asked->op->name, "claimNext") || str_eq(asked->op->name, "lockTake");
-    atomic_store(half_closed && !takes ? &asked->job->leaving : &asked->job->gone, true);
+    const char *name = asked->op->name;
+    bool takes = str_eq(name, "claimNext") || str_eq(name, "lockTake") ||
+                 (!half_closed && str_eq(name, "claim"));
+    atomic_store(takes ? &asked->job->gone : &asked->job->leaving, true);
 }
 
 void call_submit(struct server *s, struct conn *c, const struct asked *asked,

@@ -49,7 +49,8 @@ static void on_closed(uv_handle_t *handle)
 {
     struct conn *c = handle->data;
     c->all->count--;
-    c->all->hooks.closed(c);
+    if (c->was_told)
+        c->all->hooks.closed(c);
     conn_drop(c);
 }
 
@@ -121,6 +122,8 @@ static void hand_over(struct conn *c)
     c->http10 = r->http10;
     enter(c, CONN_ASKED);
     c->all->hooks.request(c, r);
+    if (c->half_closed && c->state == CONN_ASKED)
+        c->all->hooks.gone(c, true); /* it had said its last before this was looked at */
 }
 
 static void stop_reading(struct conn *c)
@@ -285,6 +288,7 @@ struct conn *conn_accept(struct conns *all, uv_stream_t *listener, enum conn_kin
         close_now(c);
         return NULL;
     }
+    c->was_told = true;
     return c;
 }
 
@@ -349,6 +353,16 @@ void conns_drain(struct conns *all)
         next = c->next;
         if (c->state == CONN_READING)
             conn_close(c, true);
+    }
+}
+
+void conns_each_asked(struct conns *all, void (*visit)(void *context, struct conn *c),
+                      void *context)
+{
+    for (struct conn *c = all->first, *next = NULL; c != NULL; c = next) {
+        next = c->next;
+        if (c->state == CONN_ASKED)
+            visit(context, c);
     }
 }
 

@@ -64,6 +64,9 @@ int64_t conns_count(const struct conns *all);
 void conns_check_times(struct conns *all);
 /* From now on each connection closes after the answer it is owed; idle ones at once. */
 void conns_drain(struct conns *all);
+/* Visits those that are owed an answer; the visitor may close them. */
+void conns_each_asked(struct conns *all, void (*visit)(void *context, struct conn *c),
+                      void *context);
 void conns_close_all(struct conns *all); /* at once, whatever they are doing */
 void conns_free(struct conns *all);      /* when none is left; NULL is fine */
 

@@ -59,6 +59,7 @@ struct conn {
     bool keep_alive, http10;
     bool shut;      /* our end is being shut down */
     bool shut_done; /* it is */
+    bool was_told;  /* conn_accept has returned it, so its end is told too */
     void *data, *event_stream;
 };
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * duty.c: see duty.h. Everything here runs on the writer thread, between batches.
+ * duty.c: see duty.h. Everything here runs on the writer thread; what is due is done between
+ * batches, lost time is noticed inside them as well.
  *
  *   1. A lease never ends early: before anything is ended, lost time is given back. The writer may
  *      be stopped in the middle of a batch or of its commit as well as between two turns, so it

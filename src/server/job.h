@@ -7,7 +7,8 @@
  *     loop thread: job->done(job)  <--mail--   (a writer's job only after its commit is on disk)
  *
  * The loop thread never touches the store; a database thread never touches a socket. Between
- * submit and done the job belongs to the other side, except for `gone`, which the loop may set.
+ * submit and done the job belongs to the other side, except for `gone` and `leaving`, which the
+ * loop may set.
  */
 #ifndef DIBS_JOB_H
 #define DIBS_JOB_H

@@ -172,6 +172,17 @@ static int passed_count(void)
     return (int)number;
 }
 
+/* warn_if_open_to_all: whoever can connect to a unix socket may do everything. */
+static void warn_if_open_to_all(const struct sockaddr_un *at)
+{
+    struct stat st;
+    if (at->sun_path[0] != '\0' && stat(at->sun_path, &st) == 0 && (st.st_mode & 0077) != 0)
+        log_line(LOG_WARN,
+                 "everybody who can connect to '%s' may do everything; say SocketMode=0600 in the "
+                 "socket unit",
+                 at->sun_path);
+}
+
 static dibs_status open_passed(struct listeners *all, int fd, struct dibs_error *err)
 {
     struct address a = {0};
@@ -190,6 +201,8 @@ static dibs_status open_passed(struct listeners *all, int fd, struct dibs_error 
     if (l == NULL)
         return err->code;
     l->loopback = is_unix || a.loopback;
+    if (is_unix)
+        warn_if_open_to_all((const struct sockaddr_un *)&a.at);
     int rc = is_unix ? uv_pipe_open(&l->h.pipe, fd) : uv_tcp_open(&l->h.tcp, fd);
     if (rc == 0)
         rc = uv_listen(&l->h.stream, BACKLOG, on_connection);

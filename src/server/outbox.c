@@ -75,11 +75,11 @@ void outbox_durable(struct outbox *o, int64_t commit)
         o->durable = commit;
     bool broken = o->broken;
     struct job *list = ready(o);
-    uv_cond_broadcast(&o->moved);
-    uv_mutex_unlock(&o->lock);
     if (broken)
         lose(list);
-    mail_send(o->o.mail, list);
+    mail_send(o->o.mail, list); /* before anybody can see that all is done, and end */
+    uv_cond_broadcast(&o->moved);
+    uv_mutex_unlock(&o->lock);
     (broken ? o->o.on_broken : o->o.on_durable)(o->o.context);
 }
 

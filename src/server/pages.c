@@ -83,6 +83,11 @@ static void scrape_run(struct job *job, dibs *d, dibs_arena *a)
     x->status = dibs_stats(d, x->a, &x->stats, &err);
 }
 
+static void scrape_lost(struct job *job, const struct dibs_error *err)
+{
+    ((struct scrape *)job)->status = err->code;
+}
+
 static void scrape_done(struct job *job)
 {
     struct scrape *x = (struct scrape *)job;
@@ -114,7 +119,7 @@ static void metrics(struct server *s, struct conn *c, const struct asked *asked)
     dibs_arena *a = x != NULL ? dibs_arena_new() : NULL;
     struct dibs_error err = {0};
     if (a != NULL) {
-        *x = (struct scrape){.job = {.run = scrape_run, .done = scrape_done},
+        *x = (struct scrape){.job = {.run = scrape_run, .done = scrape_done, .lost = scrape_lost},
                              .s = s,
                              .c = conn_hold(c),
                              .asked = *asked,

@@ -15,6 +15,7 @@
 #include <signal.h>
 #include <sys/file.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/log.h"
@@ -25,6 +26,7 @@
 #define STOP_MS 10000
 #define TICK_MS 500
 #define CONNECTIONS_MAX 12000
+#define HOSTS_MAX 64
 #define SPARE_FILES 256 /* descriptors that are not connections */
 
 /* ---- hooks ----------------------------------------------------------------------------------- */
@@ -125,25 +127,37 @@ static void close_handle(void *handle)
         uv_close(handle, NULL);
 }
 
-/* finish: every request has been answered; the threads end, then the loop. */
-static void finish(struct server *s)
+/* close_parts: the threads end, then the handles; also of a start that failed half-way. */
+static void close_parts(struct server *s)
 {
-    if (s->stopped)
-        return;
-    s->stopped = true;
-    listeners_close(s->listeners);
+    if (s->listeners != NULL)
+        listeners_close(s->listeners);
     conns_close_all(s->conns);
-    writer_stop(s->writer);
-    readers_stop(s->readers);
-    journal_stop(s->journal);
-    watch_stop(s->watch);
-    sse_stop(s->sse);
+    if (s->writer != NULL)
+        writer_stop(s->writer);
+    if (s->readers != NULL)
+        readers_stop(s->readers);
+    if (s->journal != NULL)
+        journal_stop(s->journal);
+    if (s->watch != NULL)
+        watch_stop(s->watch);
+    if (s->sse != NULL)
+        sse_stop(s->sse);
     mail_close(&s->mail);
     close_handle(&s->on_term);
     close_handle(&s->on_int);
     close_handle(&s->on_hup);
     close_handle(&s->timer);
     close_handle(&s->failure);
+}
+
+/* finish: every request has been answered. */
+static void finish(struct server *s)
+{
+    if (s->stopped)
+        return;
+    s->stopped = s->stopping = true;
+    close_parts(s);
 }
 
 static bool all_answered(const struct server *s)
@@ -191,6 +205,7 @@ static void on_tick(uv_timer_t *timer)
 {
     struct server *s = timer->data;
     conns_check_times(s->conns);
+    keys_tick(s);
     fflush(stdout); /* lines about requests do not wait for a full buffer */
     if (s->stopping && (all_answered(s) || server_us() / 1000 >= s->stop_by_ms))
         finish(s);
@@ -198,18 +213,39 @@ static void on_tick(uv_timer_t *timer)
 
 /* ---- starting -------------------------------------------------------------------------------- */
 
+static void lock_path(const struct server *s, char out[PATH_MAX])
+{
+    snprintf(out, PATH_MAX, "%.4000s/daemon.lock", s->data_dir);
+}
+
+/* holds_lock: whether the file we have locked is still the one at that path; who ends removes it. */
+static bool holds_lock(int fd, const char *path)
+{
+    struct stat ours, there;
+    return fstat(fd, &ours) == 0 && stat(path, &there) == 0 && ours.st_ino == there.st_ino &&
+           ours.st_dev == there.st_dev;
+}
+
 /* lock_folder: one daemon per data folder; the lock goes with the process. */
 static dibs_status lock_folder(struct server *s, struct dibs_error *err)
 {
     char path[PATH_MAX];
-    snprintf(path, sizeof path, "%.4000s/daemon.lock", s->data_dir);
-    s->lock_fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
-    if (s->lock_fd == -1)
-        return error_set(err, DIBS_STORE_UNAVAILABLE, "cannot make '%s': %s", path,
-                         strerror(errno));
-    if (flock(s->lock_fd, LOCK_EX | LOCK_NB) == 0)
-        return DIBS_OK;
-    return error_set(err, DIBS_STORE_BUSY, "another daemon serves '%s' already", s->data_dir);
+    lock_path(s, path);
+    for (;;) {
+        int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+        if (fd == -1)
+            return error_set(err, DIBS_STORE_UNAVAILABLE, "cannot make '%s': %s", path,
+                             strerror(errno));
+        bool locked = flock(fd, LOCK_EX | LOCK_NB) == 0;
+        if (locked && holds_lock(fd, path)) {
+            s->lock_fd = fd;
+            return DIBS_OK;
+        }
+        close(fd);
+        if (!locked)
+            return error_set(err, DIBS_STORE_BUSY, "another daemon serves '%s' already",
+                             s->data_dir);
+    }
 }
 
 /* open_once: makes and migrates the store, and reads the keys, before any thread does. */
@@ -331,9 +367,12 @@ static dibs_status make_followers(struct server *s, struct dibs_error *err)
 /* allow_hosts: the addresses we listen on are good names for us. */
 static dibs_status allow_hosts(struct server *s, struct dibs_error *err)
 {
-    const char *names[LISTENERS_MAX * 2];
+    const char *names[LISTENERS_MAX + HOSTS_MAX];
     size_t count = 0;
-    for (size_t i = 0; i < s->o.hosts.count && count < LISTENERS_MAX; i++)
+    if (s->o.hosts.count > HOSTS_MAX)
+        return error_set(err, DIBS_INVALID_REQUEST, "at most %d names can be given with --host",
+                         HOSTS_MAX);
+    for (size_t i = 0; i < s->o.hosts.count; i++)
         names[count++] = s->o.hosts.items[i];
     for (size_t i = 0; listeners_host(s->listeners, i) != NULL; i++)
         names[count++] = listeners_host(s->listeners, i);
@@ -373,29 +412,6 @@ static dibs_status start(struct server *s, struct dibs_error *err)
     return status == DIBS_OK ? allow_hosts(s, err) : status;
 }
 
-/* abandon: a start that failed half-way. */
-static void abandon(struct server *s)
-{
-    if (s->listeners != NULL)
-        listeners_close(s->listeners);
-    if (s->writer != NULL)
-        writer_stop(s->writer);
-    if (s->readers != NULL)
-        readers_stop(s->readers);
-    if (s->journal != NULL)
-        journal_stop(s->journal);
-    if (s->watch != NULL)
-        watch_stop(s->watch);
-    if (s->sse != NULL)
-        sse_stop(s->sse);
-    mail_close(&s->mail);
-    close_handle(&s->on_term);
-    close_handle(&s->on_int);
-    close_handle(&s->on_hup);
-    close_handle(&s->timer);
-    close_handle(&s->failure);
-}
-
 static void free_parts(struct server *s)
 {
     watch_free(s->watch);
@@ -412,7 +428,7 @@ static void free_parts(struct server *s)
     dibs_arena_free(s->arena);
     if (s->lock_fd != -1) {
         char path[PATH_MAX];
-        snprintf(path, sizeof path, "%.4000s/daemon.lock", s->data_dir);
+        lock_path(s, path);
         unlink(path);
         close(s->lock_fd);
     }
@@ -425,6 +441,7 @@ dibs_status server_run(const struct server_options *in, struct dibs_error *err)
         return error_set(err, DIBS_OUT_OF_MEMORY, "cannot start: out of memory");
     s->o = *in;
     s->lock_fd = -1;
+    jobs_init(&s->keys.then);
     s->started_ms = server_us() / 1000;
     if (uv_loop_init(&s->loop) != 0 || mail_open(&s->mail, &s->loop) != 0)
         abort(); /* only for lack of memory or descriptors, before anything was promised */
@@ -433,7 +450,7 @@ dibs_status server_run(const struct server_options *in, struct dibs_error *err)
     if (status == DIBS_OK)
         announce(s);
     else
-        abandon(s);
+        close_parts(s);
     uv_run(&s->loop, UV_RUN_DEFAULT);
     if (status == DIBS_OK && s->why.code != DIBS_OK)
         status = error_set(err, s->why.code, "%s", s->why.message);

@@ -36,6 +36,10 @@ struct server {
     struct watch *watch;
     struct listeners *listeners;
     struct conns *conns;
+    struct {
+        bool looking, again;
+        struct jobs then; /* answered when the keys are up to date */
+    } keys;
     dibs_arena *arena; /* of what the loop thread answers itself */
     struct buf openapi;
     int64_t connections_max;
@@ -86,6 +90,9 @@ const struct own_page *own_page_find(const char *path); /* NULL: none */
 
 /* keys.c: brings auth up to date with the store */
 void keys_refresh(struct server *s);
+void keys_tick(struct server *s); /* now and then: repeats what failed */
+/* A change of keys has been committed: job->done once it is in force here. */
+void keys_then(struct server *s, struct job *job);
 
 /* notify.c: tells systemd; nothing when it did not ask */
 void notify_systemd(const char *state);

@@ -199,6 +199,15 @@ static void deliver(struct reader *r, const struct step *step)
     settle(r);
 }
 
+/* newest: where a reader begins who wants what comes from now on. The journal may not have been
+ * delivered so far: pages up to there are then skipped. */
+static int64_t newest(const struct sse *s)
+{
+    int64_t delivered = journal_last(s->options.journal);
+    int64_t written = s->options.newest != NULL ? s->options.newest(s->options.context) : 0;
+    return written > delivered ? written : delivered;
+}
+
 /* opened: the store has said whether the request can be answered. */
 static void opened(struct reader *r, struct step *step)
 {
@@ -212,7 +221,7 @@ static void opened(struct reader *r, struct step *step)
         return;
     }
     if (!r->since_given)
-        r->position = journal_last(r->sse->options.journal);
+        r->position = newest(r->sse);
     begin_stream(r);
     if (r->conn != NULL && r->since_given)
         deliver(r, step);
@@ -239,12 +248,22 @@ static void step_done(struct job *job)
     mem_free(step);
 }
 
+/* step_lost: what was read never got to disk, so nobody is told. */
+static void step_lost(struct job *job, const struct dibs_error *err)
+{
+    struct step *step = (struct step *)job;
+    page_drop(step->page);
+    step->page = NULL;
+    step->status = err->code;
+    step->err = *err;
+}
+
 static struct step *step_new(struct reader *r)
 {
     struct step *step = mem_alloc(sizeof *step);
     if (step == NULL)
         return NULL;
-    step->job = (struct job){.run = read_step, .done = step_done};
+    step->job = (struct job){.run = read_step, .done = step_done, .lost = step_lost};
     step->reader = r;
     step->conn = r->conn;
     step->ask.filter = r->filter;
@@ -404,15 +423,6 @@ static struct reader *admit(struct sse *s, struct conn *c, const struct http_req
     else
         error_set(err, DIBS_OUT_OF_MEMORY, "cannot begin a stream: out of memory");
     return reader;
-}
-
-/* newest: where a reader begins who wants what comes from now on. The journal may not have been
- * delivered so far: pages up to there are then skipped. */
-static int64_t newest(const struct sse *s)
-{
-    int64_t delivered = journal_last(s->options.journal);
-    int64_t written = s->options.newest != NULL ? s->options.newest(s->options.context) : 0;
-    return written > delivered ? written : delivered;
 }
 
 void sse_request(struct sse *s, struct conn *c, const struct http_request *r, const char *project)

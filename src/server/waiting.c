@@ -61,6 +61,12 @@ static bool may_find(const struct round *r, const struct job *job)
     return r->assigned || job->wait_key == 0 || !found_nothing(r, job->wait_key);
 }
 
+static bool stays(const struct waiting *w, struct job *job, int64_t now_ms)
+{
+    return !atomic_load(&job->gone) && !atomic_load(&job->leaving) && !w->all_give_up &&
+           now_ms < job->wait_until_ms;
+}
+
 /* is_through: looks again if that may help; true when the job has its answer. */
 static bool is_through(struct waiting *w, struct round *r, struct job *job, int64_t now_ms, dibs *d,
                        dibs_arena *a)
@@ -73,8 +79,7 @@ static bool is_through(struct waiting *w, struct round *r, struct job *job, int6
         if (job->wait_key != 0 && r->count < KINDS_MAX && !found_nothing(r, job->wait_key))
             r->nothing[r->count++] = job->wait_key;
     }
-    bool stays = !atomic_load(&job->gone) && !atomic_load(&job->leaving) && !w->all_give_up;
-    if (stays && now_ms < job->wait_until_ms)
+    if (stays(w, job, now_ms))
         return false;
     if (job->give_up != NULL)
         job->give_up(job, d, a);
@@ -98,4 +103,17 @@ void waiting_run(struct waiting *w, dibs *d, dibs_arena *a, int64_t now_ms, stru
     }
     /* what they did themselves (a lock handed on by one who gave up) is looked at next time */
     w->seen = before;
+}
+
+void waiting_lose(struct waiting *w, int64_t now_ms, bool all, struct jobs *finished)
+{
+    struct job *job = jobs_take_all(&w->list);
+    w->next_ms = INT64_MAX;
+    for (struct job *next = NULL; job != NULL; job = next) {
+        next = job->next;
+        if (!all && stays(w, job, now_ms))
+            waiting_add(w, job);
+        else
+            jobs_add(finished, job);
+    }
 }

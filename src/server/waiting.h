@@ -25,5 +25,8 @@ void waiting_add(struct waiting *w, struct job *job);
 bool waiting_is_due(const struct waiting *w, struct dibs_wakes now, int64_t now_ms);
 /* Inside a batch: lets those look that may find something; who is through goes to `finished`. */
 void waiting_run(struct waiting *w, dibs *d, dibs_arena *a, int64_t now_ms, struct jobs *finished);
+/* When the store cannot be used: those that may not wait any longer (with `all`, everybody) go to
+ * `finished` without another look. */
+void waiting_lose(struct waiting *w, int64_t now_ms, bool all, struct jobs *finished);
 
 #endif

@@ -74,10 +74,12 @@ static void tell_death(struct watch *w, const char *id, int64_t incarnation)
                             .incarnation = incarnation};
     death->job.urgent = true;
     str_fit(death->id, sizeof death->id, id);
-    if (writer_submit(w->o.writer, &death->job))
+    if (writer_submit(w->o.writer, &death->job)) {
         ++*w->o.jobs_out;
-    else
-        mem_free(death);
+        return;
+    }
+    mem_free(death);
+    watch_refresh(w); /* which finds it dead again */
 }
 
 /* ---- watching -------------------------------------------------------------------------------- */

@@ -14,8 +14,6 @@
  */
 #include "writer.h"
 
-#include <assert.h>
-
 #include "base/log.h"
 #include "core/durable.h"
 #include "core/follow.h"
@@ -28,6 +26,7 @@
 #define OVERLAP_JOBS 4     /* fewer than these are not worth another thread */
 #define SLOW_FLUSH_US 1000 /* a commit that takes longer is worth it */
 #define MEASURE_EVERY 64   /* commits */
+#define RETRY_MS 100       /* a store that could not be written to is not asked again at once */
 
 struct writer {
     struct writer_options o;
@@ -48,9 +47,11 @@ struct writer {
     dibs_arena *a;
     struct waiting waiting;
     struct duty duty;
-    int64_t others;   /* grows when somebody else has committed */
-    int64_t flush_us; /* how long a commit takes that waits for the disk; a moving average */
-    atomic_int_least64_t last_event;
+    int64_t others;      /* grows when somebody else has committed */
+    int64_t retry_at_ms; /* for those who wait, after a failure */
+    int64_t flush_us;    /* how long a commit takes that waits for the disk; a moving average */
+    int64_t last_event;  /* of the newest commit; under the lock, as the next */
+    int64_t last_event_on_disk;
 };
 
 /* What a turn begins with. */
@@ -72,20 +73,29 @@ static int64_t steady_ms(void)
 
 /* ---- taking ---------------------------------------------------------------------------------- */
 
+/* must_look: whether those who wait must be looked after; not too soon after a failure. */
+static bool must_look(const struct writer *w, int64_t now_ms)
+{
+    return now_ms >= w->retry_at_ms && waiting_is_due(&w->waiting, dibs__wakes(w->d), now_ms);
+}
+
 /* must_turn: under the lock. */
 static bool must_turn(struct writer *w, int64_t now_ms)
 {
     if (w->urgent.first != NULL || w->normal.first != NULL || w->nudged || w->left || w->reload ||
         w->stopping || w->draining != w->waiting.all_give_up)
         return true;
-    return now_ms >= duty_next_ms(&w->duty) ||
-           waiting_is_due(&w->waiting, dibs__wakes(w->d), now_ms);
+    return now_ms >= duty_next_ms(&w->duty) || must_look(w, now_ms);
 }
 
 static int64_t wake_at_ms(const struct writer *w)
 {
-    int64_t at = duty_next_ms(&w->duty);
-    return w->waiting.list.first != NULL && w->waiting.next_ms < at ? w->waiting.next_ms : at;
+    int64_t at = duty_next_ms(&w->duty), look_at = w->waiting.next_ms;
+    if (w->waiting.list.first == NULL)
+        return at;
+    if (look_at < w->retry_at_ms)
+        look_at = w->retry_at_ms;
+    return look_at < at ? look_at : at;
 }
 
 static void wait_for_turn(struct writer *w)
@@ -192,20 +202,25 @@ static void run_jobs(struct writer *w, struct turn *t, struct jobs *finished)
     duty_notice_stall(&w->duty, w->d, steady_ms());
 }
 
-/* part: answers what is through and keeps what waits. */
-static void part(struct writer *w, struct jobs *finished)
+/*
+ * part: answers what is through and keeps what waits. Who waits now found nothing at some moment of
+ * this batch; what came after that moment it has not seen, so it looks again at all that has changed
+ * since `before`, the beginning.
+ */
+static void part(struct writer *w, struct jobs *finished, struct dibs_wakes before)
 {
     struct jobs answered;
     struct job *job = NULL;
     jobs_init(&answered);
     while ((job = jobs_take(finished)) != NULL) {
-        bool waits = job->waits_for != JOB_WAITS_NOT && !job->has_waited &&
-                     !w->waiting.all_give_up && !atomic_load(&job->gone) &&
-                     !atomic_load(&job->leaving);
-        if (waits)
-            waiting_add(&w->waiting, job);
-        else
+        if (job->waits_for == JOB_WAITS_NOT || job->has_waited) {
             jobs_add(&answered, job);
+            continue;
+        }
+        waiting_add(&w->waiting, job);
+        w->waiting.seen = before;
+        if (atomic_load(&job->gone) || atomic_load(&job->leaving))
+            w->waiting.next_ms = 0; /* it may have left a ticket, which the next turn takes back */
     }
     outbox_send(w->o.outbox, jobs_take_all(&answered));
 }
@@ -213,8 +228,12 @@ static void part(struct writer *w, struct jobs *finished)
 /* note_commit: tells the outbox how far we are. */
 static void note_commit(struct writer *w)
 {
+    uv_mutex_lock(&w->lock);
     w->committed = dibs__commit_number(w->d);
-    atomic_store(&w->last_event, dibs__last_event(w->d));
+    w->last_event = dibs__last_event(w->d);
+    if (w->durable >= w->committed)
+        w->last_event_on_disk = w->last_event;
+    uv_mutex_unlock(&w->lock);
     outbox_committed(w->o.outbox, w->committed);
 }
 
@@ -243,6 +262,7 @@ static void run_batch(struct writer *w, struct turn *t)
     struct jobs finished;
     int64_t began = steady_us();
     struct duty_mark mark = duty_mark(&w->duty);
+    struct dibs_wakes before = dibs__wakes(w->d);
     jobs_init(&finished);
     dibs_status s = dibs_batch_begin(w->d, &err);
     if (s == DIBS_OK) {
@@ -255,13 +275,15 @@ static void run_batch(struct writer *w, struct turn *t)
         struct job *job = NULL;
         while ((job = jobs_take(&t->jobs)) != NULL)
             jobs_add(&finished, job);
+        waiting_lose(&w->waiting, steady_ms(), dibs__is_broken(), &finished);
+        w->retry_at_ms = steady_ms() + RETRY_MS;
     }
     if (s != DIBS_OK) {
         lose_all(&finished, &err);
         duty_undo(&w->duty, mark);
     }
     count_batch(w, t->taken, s != DIBS_OK, began);
-    part(w, &finished);
+    part(w, &finished, before);
     if (s != DIBS_OK)
         w->o.on_failure(w->o.context, &err);
     duty_look_again(&w->duty);
@@ -288,7 +310,7 @@ static void turn(struct writer *w, struct turn *t)
         w->waiting.look = true;
         duty_look_again(&w->duty);
     }
-    if (t->jobs.first != NULL || waiting_is_due(&w->waiting, dibs__wakes(w->d), steady_ms()))
+    if (t->jobs.first != NULL || must_look(w, steady_ms()))
         run_batch(w, t);
     if (duty_is_due(&w->duty, steady_ms())) {
         outbox_committing(w->o.outbox);
@@ -306,8 +328,7 @@ static void write_jobs(void *context)
     do {
         take_turn(w, &t);
         turn(w, &t);
-    } while (!t.over);
-    assert(w->waiting.list.first == NULL);
+    } while (!t.over || w->waiting.list.first != NULL);
     duty_end(&w->duty, w->d);
     note_commit(w);
     (void)!outbox_settle(w->o.outbox); /* if it cannot, everybody has been told */
@@ -318,6 +339,8 @@ static void on_durable(void *context, int64_t commit)
     struct writer *w = context;
     uv_mutex_lock(&w->lock);
     w->durable = commit < 0 ? INT64_MAX : commit;
+    if (commit >= w->committed)
+        w->last_event_on_disk = w->last_event;
     bool awaited = w->awaits_disk;
     uv_mutex_unlock(&w->lock);
     outbox_durable(w->o.outbox, commit);
@@ -413,6 +436,8 @@ void writer_stop(struct writer *w)
     writer_drain(w);
     raise_flag(w, &w->stopping);
     uv_thread_join(&w->thread);
+    dibs_close(w->d); /* ends the thread that flushes, too: nothing is sent from here any more */
+    w->d = NULL;
 }
 
 void writer_free(struct writer *w)
@@ -426,9 +451,12 @@ void writer_free(struct writer *w)
     mem_free(w);
 }
 
-int64_t writer_last_event(const struct writer *w)
+int64_t writer_last_event(struct writer *w)
 {
-    return atomic_load(&w->last_event);
+    uv_mutex_lock(&w->lock);
+    int64_t number = w->last_event_on_disk;
+    uv_mutex_unlock(&w->lock);
+    return number;
 }
 
 struct writer_stats writer_stats(struct writer *w)

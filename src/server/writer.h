@@ -50,8 +50,8 @@ void writer_drain(struct writer *w);
 /* Finishes what was accepted and ends the thread. Blocks. */
 void writer_stop(struct writer *w);
 void writer_free(struct writer *w); /* after writer_stop; NULL is fine */
-/* The newest event that the writer has committed; everything that was answered is up to there. */
-int64_t writer_last_event(const struct writer *w);  /* any thread */
+/* The newest event of the writer's that is on disk; everything that was answered is up to there. */
+int64_t writer_last_event(struct writer *w);        /* any thread */
 struct writer_stats writer_stats(struct writer *w); /* any thread */
 
 #endif

@@ -25,6 +25,8 @@ for (const [how, together] of [['one by one', 1], ['many at once', 40]]) {
   test(`a failed flush is never answered as done: ${how}`, { skip: sanitized }, async (t) => {
     const h = await failing(t, 12);
     const promised = [];
+    const waiter = h.post('/api/tasks/claim',
+      { worker_id: 'w', task_types: ['none'], wait_ms: 600_000 }).catch(() => null);
     let next = 0;
     const work = async () => {
       for (;;) {
@@ -37,6 +39,8 @@ for (const [how, together] of [['one by one', 1], ['many at once', 40]]) {
     await Promise.all(Array.from({ length: together }, work));
     const { code } = await h.daemon.ended;
     assert.equal(code, 10);
+    const told = await waiter;
+    assert.ok(told === null || told.status === 503, 'who waited was hung up on, or told');
     assert.match(h.daemon.err, /flush to disk/);
     assert.ok(promised.length > 0, 'some were done before');
     await h.start();

@@ -52,10 +52,12 @@ test('those who wait for a task are told that there is none when the daemon stop
 
 test('a second daemon on the same folder is refused', async (t) => {
   const h = await house(t);
-  const second = new Running(program, ['--data', h.data, 'serve', '--listen', '127.0.0.1:0'], {});
-  const { code, err } = await second.ended;
-  assert.notEqual(code, 0);
-  assert.match(err, /another daemon serves/);
+  for (const which of ['second', 'third']) {
+    const { code, err } = await new Running(program,
+      ['--data', h.data, 'serve', '--listen', '127.0.0.1:0'], {}).ended;
+    assert.notEqual(code, 0, which);
+    assert.match(err, /another daemon serves/, which);
+  }
   assert.equal((await h.get('/healthz')).status, 200);
 });
 
