@@ -218,7 +218,8 @@ static void lock_path(const struct server *s, char out[PATH_MAX])
     snprintf(out, PATH_MAX, "%.4000s/daemon.lock", s->data_dir);
 }
 
-/* holds_lock: whether the file we have locked is still the one at that path; who ends removes it. */
+/* holds_lock: whether the file we have locked is still the one at that path; who ends removes
+ * it. */
 static bool holds_lock(int fd, const char *path)
 {
     struct stat ours, there;

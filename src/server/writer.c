@@ -204,8 +204,8 @@ static void run_jobs(struct writer *w, struct turn *t, struct jobs *finished)
 
 /*
  * part: answers what is through and keeps what waits. Who waits now found nothing at some moment of
- * this batch; what came after that moment it has not seen, so it looks again at all that has changed
- * since `before`, the beginning.
+ * this batch; what came after that moment it has not seen, so it looks again at all that has
+ * changed since `before`, the beginning.
  */
 static void part(struct writer *w, struct jobs *finished, struct dibs_wakes before)
 {

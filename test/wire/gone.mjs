@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Callers that hang up, keys that are revoked, and those who wait while all of it happens. The
-// daemon is stopped (SIGSTOP) while the bytes are laid before it, so that it finds them all at once.
+// daemon is stopped (SIGSTOP) while bytes are laid before it, so that it finds them all at once.
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import net from 'node:net';
