@@ -139,7 +139,7 @@ static int64_t promote(struct tx *tx)
     db_exec(tx->db,
             SQL("UPDATE task SET ready = 1, due_at = NULL WHERE key IN (SELECT key FROM task "
                 "WHERE due_at IS NOT NULL AND due_at <= $1 ORDER BY due_at LIMIT $2)"),
-            DB_ARGS(db_i(tx->now), db_i(SWEEP_BATCH_MAX)));
+            DB_ARGS(db_i(tx->now), db_i(TEND_BATCH_MAX)));
     int64_t count = db_ok(tx->db) ? db_changes(tx->db) : 0;
     tx->d->wakes.tasks += count;
     return count;
@@ -156,7 +156,7 @@ static dibs_status tend_tx(struct tx *tx, const void *input, void *output)
     struct dibs_due *sum = &out->sum;
     (void)input;
     sum->locks = dibs__locks_expire(tx, NULL);
-    sum->expired = dibs__expire_due(tx, SWEEP_BATCH_MAX, NULL);
+    sum->expired = dibs__expire_due(tx, TEND_BATCH_MAX, NULL);
     sum->promoted = promote(tx);
     sum->warned = dibs__warn_expiring(tx);
     bool had_time = sum->locks + sum->expired + sum->promoted + sum->warned == 0;

@@ -27,9 +27,9 @@ struct dibs_due {
 };
 /*
  * Does what is due: ends leases and locks past their deadline, warns of those about to end
- * (task:claim-expiring), makes tasks ready whose time has come, counts events into the scores. At
- * most SWEEP_BATCH_MAX of each. Reads first (a few microseconds) and takes the write lock only when
- * something is due. Not inside a batch.
+ * (task:claim-expiring), makes tasks ready whose time has come, counts events into the scores; in
+ * portions (at most TEND_BATCH_MAX leases end at once). Reads first (a few microseconds) and takes
+ * the write lock only when something is due. Not inside a batch.
  */
 dibs_status dibs__tend(dibs *d, dibs_arena *a, struct dibs_due *out, struct dibs_error *err)
     MUST_USE;

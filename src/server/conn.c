@@ -396,6 +396,11 @@ bool conn_is_loopback(const struct conn *c)
     return c->loopback;
 }
 
+void conn_set_headers(struct conn *c, const char *headers)
+{
+    c->headers = headers;
+}
+
 void conn_set_data(struct conn *c, void *data)
 {
     c->data = data;

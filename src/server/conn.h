@@ -76,7 +76,7 @@ struct conn *conn_accept(struct conns *all, uv_stream_t *listener, enum conn_kin
 /* Answers the request that was handed over. Harmless when the caller has gone. */
 void conn_answer(struct conn *c, struct answer *a);
 /* Sends the head of a stream; afterwards conn_send and conn_close. */
-void conn_stream_begin(struct conn *c, const char *content_type, const char *headers);
+void conn_stream_begin(struct conn *c, const char *content_type);
 /* Sends parts of a page, which is kept until they have left. */
 void conn_send(struct conn *c, struct page *page, const uv_buf_t *parts, unsigned count);
 void conn_send_text(struct conn *c, const char *text, size_t bytes); /* copied */
@@ -91,7 +91,9 @@ bool conn_has_hung_up(const struct conn *c); /* the caller has said its last, or
 
 void *conn_server(const struct conn *c);
 enum conn_kind conn_kind_of(const struct conn *c);
-bool conn_is_loopback(const struct conn *c);    /* came in by a loopback address */
+bool conn_is_loopback(const struct conn *c); /* came in by a loopback address */
+/* Header lines for the head of a stream, which may begin later; borrowed until then. */
+void conn_set_headers(struct conn *c, const char *headers);
 void conn_set_data(struct conn *c, void *data); /* the server's own, one pointer */
 void *conn_data(const struct conn *c);
 void conn_set_stream(struct conn *c, void *stream); /* the event stream's own */

@@ -57,9 +57,10 @@ struct conn {
     bool choked;       /* does not take its answers: its next request waits until it has */
     bool is_head;      /* the request is HEAD: no body in the answer */
     bool keep_alive, http10;
-    bool shut;      /* our end is being shut down */
-    bool shut_done; /* it is */
-    bool was_told;  /* conn_accept has returned it, so its end is told too */
+    bool shut;           /* our end is being shut down */
+    bool shut_done;      /* it is */
+    bool was_told;       /* conn_accept has returned it, so its end is told too */
+    const char *headers; /* of the stream that may begin */
     void *data, *event_stream;
 };
 

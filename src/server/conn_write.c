@@ -150,7 +150,7 @@ void conn_answer(struct conn *c, struct answer *a)
 
 /* ---- streams --------------------------------------------------------------------------------- */
 
-void conn_stream_begin(struct conn *c, const char *content_type, const char *headers)
+void conn_stream_begin(struct conn *c, const char *content_type)
 {
     struct buf head;
     if (c->state != CONN_ASKED)
@@ -160,7 +160,7 @@ void conn_stream_begin(struct conn *c, const char *content_type, const char *hea
     buf_printf(&head,
                "HTTP/1.1 200 OK\r\n%sContent-Type: %s\r\nCache-Control: no-store\r\n"
                "X-Content-Type-Options: nosniff\r\n%sConnection: close\r\n\r\n",
-               date_line(c->all), content_type, headers != NULL ? headers : "");
+               date_line(c->all), content_type, c->headers != NULL ? c->headers : "");
     if (buf_ok(&head))
         conn_send_text(c, head.data, head.len);
     buf_release(&head);

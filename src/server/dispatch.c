@@ -108,8 +108,10 @@ static void stream(struct server *s, struct conn *c, const struct asked *asked, 
     *kept = *asked;
     kept->is_kept = true;
     conn_set_data(c, kept);
+    conn_set_headers(c, kept->headers);
     sse_request(s->sse, c, asked->r, project);
     if (conn_data(c) == kept && !sse_owns(s->sse, c)) {
+        conn_set_headers(c, NULL);
         conn_set_data(c, NULL);
         mem_free(kept);
     }
@@ -148,6 +150,7 @@ void dispatch(struct conn *c, const struct http_request *r)
     auth_check(s->auth, r, conn_kind_of(c), conn_is_loopback(c),
                to.op != NULL ? to.op->scope : API_READER, is_public, asked.begun_us / 1000, &who);
     str_fit(asked.key_id, sizeof asked.key_id, who.identity.key_id);
+    str_fit(asked.headers, sizeof asked.headers, who.headers);
     if (who.status != DIBS_OK)
         dispatch_refuse(c, who.status, &who.err, who.headers);
     else

@@ -100,11 +100,13 @@ static void scrape_done(struct job *job)
                               .uptime_ms = server_us() / 1000 - s->started_ms};
     buf_init(&body, ANSWER_BYTES_MAX);
     metrics_render(s->metrics, &now, &body);
+    char headers[sizeof x->asked.headers + 32];
+    snprintf(headers, sizeof headers, "Cache-Control: no-store\r\n%s", x->asked.headers);
     conn_set_data(x->c, &x->asked);
     conn_answer(x->c, &(struct answer){.status = buf_ok(&body) ? 200 : 503,
                                        .content_type = "text/plain; version=0.0.4; charset=utf-8",
                                        .body = &body,
-                                       .headers = "Cache-Control: no-store\r\n"});
+                                       .headers = headers});
     conn_set_data(x->c, NULL);
     s->jobs_out--;
     buf_release(&body);

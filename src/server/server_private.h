@@ -58,8 +58,9 @@ struct asked {
     const struct http_request *r;
     int64_t begun_us;
     char key_id[64];
-    struct job *job; /* while it is with a database thread */
-    bool is_kept;    /* of a stream: freed with its connection */
+    char headers[256]; /* of the key's rate, for the answer; "" when there are none */
+    struct job *job;   /* while it is with a database thread */
+    bool is_kept;      /* of a stream: freed with its connection */
 };
 
 int64_t server_us(void); /* steady */

@@ -161,7 +161,7 @@ static void begin_stream(struct reader *r)
     r->state = READER_BEHIND;
     snprintf(text, sizeof text, ": dibs events\nretry: %d\nid: %" PRId64 "\n\n", SSE_RETRY_MS,
              r->position);
-    conn_stream_begin(r->conn, "text/event-stream", NULL);
+    conn_stream_begin(r->conn, "text/event-stream");
     say(r, text);
 }
 

@@ -26,7 +26,6 @@ struct watched {
     struct watched *next;
     int fd;
     int64_t incarnation;
-    uint64_t seen; /* round in which the store still knew it */
     char id[ID_BYTES_MAX + 1];
 };
 
@@ -35,7 +34,6 @@ struct watch {
     uv_timer_t timer;
     struct watched *first;
     int64_t count;
-    uint64_t round;
     bool looking, again, stopped;
 };
 
@@ -139,7 +137,6 @@ static void begin(struct watch *w, const struct dibs_local_session *s)
     p->all = w;
     p->fd = fd;
     p->incarnation = s->incarnation;
-    p->seen = w->round;
     p->poll.data = p;
     str_fit(p->id, sizeof p->id, s->id);
     p->next = w->first;
@@ -148,23 +145,22 @@ static void begin(struct watch *w, const struct dibs_local_session *s)
     uv_poll_start(&p->poll, UV_READABLE, on_exit_of);
 }
 
-static struct watched *find(struct watch *w, const struct dibs_local_session *s)
-{
-    for (struct watched *p = w->first; p != NULL; p = p->next)
-        if (p->incarnation == s->incarnation && str_eq(p->id, s->id))
-            return p;
-    return NULL;
-}
-
 /* ---- looking up ------------------------------------------------------------------------------ */
 
 struct look {
     struct job job;
     struct watch *w;
     dibs_arena *a;
-    struct dibs_local_sessions found;
+    struct dibs_local_sessions found; /* sorted by id */
+    bool *watched;                    /* of each of them: it is watched already */
     dibs_status status;
 };
+
+static int by_id(const void *a, const void *b)
+{
+    return strcmp(((const struct dibs_local_session *)a)->id,
+                  ((const struct dibs_local_session *)b)->id);
+}
 
 static void look_run(struct job *job, dibs *d, dibs_arena *a)
 {
@@ -172,25 +168,41 @@ static void look_run(struct job *job, dibs *d, dibs_arena *a)
     struct dibs_error err = {0};
     (void)a;
     l->status = dibs__sessions_here(d, l->a, &l->found, &err);
+    if (l->status == DIBS_OK) {
+        l->watched = arena_alloc(l->a, l->found.count + 1);
+        if (l->watched == NULL)
+            l->status = error_set(&err, DIBS_OUT_OF_MEMORY, "out of memory");
+    }
+    if (l->status == DIBS_OK && l->found.count > 1)
+        qsort(l->found.items, l->found.count, sizeof *l->found.items, by_id);
     if (l->status != DIBS_OK)
         log_line(LOG_WARN, "cannot look up which sessions run here: %s", err.message);
 }
 
-static void compare(struct watch *w, const struct dibs_local_sessions *found)
+/* is_known: the store still has this one, as the session it was; and so it is watched already. */
+static bool is_known(struct look *l, const struct watched *p)
 {
-    w->round++;
-    for (size_t i = 0; i < found->count; i++) {
-        struct watched *p = find(w, &found->items[i]);
-        if (p != NULL)
-            p->seen = w->round;
-        else
-            begin(w, &found->items[i]);
-    }
+    struct dibs_local_session wanted = {.id = p->id};
+    const struct dibs_local_session *found =
+        l->found.count == 0
+            ? NULL
+            : bsearch(&wanted, l->found.items, l->found.count, sizeof *l->found.items, by_id);
+    if (found == NULL || found->incarnation != p->incarnation)
+        return false;
+    l->watched[found - l->found.items] = true;
+    return true;
+}
+
+static void compare(struct watch *w, struct look *l)
+{
     for (struct watched **link = &w->first; *link != NULL;)
-        if ((*link)->seen != w->round)
-            forget(link);
-        else
+        if (is_known(l, *link))
             link = &(*link)->next;
+        else
+            forget(link);
+    for (size_t i = 0; i < l->found.count; i++)
+        if (!l->watched[i])
+            begin(w, &l->found.items[i]);
 }
 
 static void start_timer(struct watch *w);
@@ -202,7 +214,7 @@ static void look_done(struct job *job)
     --*w->o.jobs_out;
     w->looking = false;
     if (l->status == DIBS_OK && !w->stopped)
-        compare(w, &l->found);
+        compare(w, l);
     dibs_arena_free(l->a);
     mem_free(l);
     if (w->again && !w->stopped)

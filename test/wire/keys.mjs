@@ -278,3 +278,14 @@ test('without a key nothing but loopback is listened on', async (t) => {
   await h.start('--listen', '0.0.0.0:0');
   assertRefused(await h.get('/api/tasks'), 401, 'UNAUTHORIZED');
 });
+
+test('a stream and the metrics tell the rate of the key as well', async (t) => {
+  const h = await house(t);
+  const { apiKey } = await h.ok('POST', '/api/keys', { name: 'k', role: 'read' }, { socket: true });
+  const headers = { Authorization: `Bearer ${apiKey}` };
+  const metrics = await h.get('/metrics', { headers });
+  assert.match(metrics.headers['ratelimit-policy'], /q=100/);
+  const head = await h.raw(`GET /api/events HTTP/1.1\r\nHost: localhost\r\n` +
+    `Authorization: Bearer ${apiKey}\r\n\r\n`, (text) => text.includes('\r\n\r\n'));
+  assert.match(head, /RateLimit: "default";r=9\d/);
+});
