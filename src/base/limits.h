@@ -46,7 +46,7 @@
 /* Sweeps stay short so that no writer waits long behind one. */
 #define EXPIRE_BATCH_MAX 64
 #define SWEEP_BATCH_MAX 1000
-#define TEND_BATCH_MAX 200 /* leases a daemon ends in one go: about 10 ms without service */
+#define TEND_BATCH_MAX 200   /* leases a daemon ends in one go: about 10 ms without service */
 #define FOLD_BATCH_MAX 10000 /* events counted into the scores at once: some 10 ms */
 
 /* SQLite. */
