@@ -191,7 +191,8 @@ static void call_done(struct job *job)
     conn_answer(call->conn, &(struct answer){.status = call->out.http,
                                              .body = &call->out.body,
                                              .headers = call->headers});
-    conn_set_data(call->conn, NULL);
+    if (conn_data(call->conn) == &call->asked) /* else the next request has begun meanwhile */
+        conn_set_data(call->conn, NULL);
     call_free(job);
 }
 

@@ -107,7 +107,8 @@ static void scrape_done(struct job *job)
                                        .content_type = "text/plain; version=0.0.4; charset=utf-8",
                                        .body = &body,
                                        .headers = headers});
-    conn_set_data(x->c, NULL);
+    if (conn_data(x->c) == &x->asked) /* else the next request has begun meanwhile */
+        conn_set_data(x->c, NULL);
     s->jobs_out--;
     buf_release(&body);
     conn_drop(x->c);
