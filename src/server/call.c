@@ -150,7 +150,7 @@ static bool was_in_vain(const struct call *call)
 {
     return conn_has_hung_up(call->conn) && call->out.status == DIBS_OK && call->out.body.len > 0 &&
            call->in.idempotency_key == NULL && takes_next(call) &&
-           strstr(call->out.body.data, "\"extended\":true") == NULL;
+           !(is_lock(call) && strstr(call->out.body.data, "\"extended\":true") != NULL);
 }
 
 /* ---- back on the loop ------------------------------------------------------------------------ */

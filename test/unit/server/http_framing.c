@@ -6,30 +6,9 @@
  * Behind each stands a canary, a request in the same bytes. The refusal must be the only thing that
  * comes out, however the bytes are cut.
  */
-#include "http_check.h"
+#include "http_rows.h"
 
-#include <setjmp.h>
-
-#include <cmocka.h>
-
-struct row {
-    int status;
-    const char *bytes;
-    size_t count;
-};
-#define ROW(status, text)                                                                          \
-    {                                                                                              \
-        status, text, sizeof(text) - 1                                                             \
-    }
-#define BAD(text) ROW(400, text)
-
-static void refused_all(const char *front, const struct row *rows, size_t count, const char *back)
-{
-    for (size_t i = 0; i < count; i++)
-        assert_true(http_is_refused(front, rows[i].bytes, rows[i].count, back, rows[i].status));
-}
-
-static const struct row framings[] = {
+static const struct http_row framings[] = {
     /* lengths that are no plain number */
     BAD("Content-Length:"),
     BAD("Content-Length: "),
@@ -162,13 +141,13 @@ static const struct row framings[] = {
 static void test_bodies_whose_end_is_in_doubt(void **state)
 {
     (void)state;
-    refused_all("POST / HTTP/1.1\r\nHost: h\r\n", framings, COUNT_OF(framings),
-                "\r\n\r\n0\r\n\r\n");
-    refused_all("GET / HTTP/1.1\r\nHost: h\r\nUpgrade: h2c\r\nConnection: Upgrade\r\n", framings,
-                COUNT_OF(framings), "\r\n\r\n0\r\n\r\n");
+    assert_all_refused("POST / HTTP/1.1\r\nHost: h\r\n", framings, COUNT_OF(framings),
+                       "\r\n\r\n0\r\n\r\n");
+    assert_all_refused("GET / HTTP/1.1\r\nHost: h\r\nUpgrade: h2c\r\nConnection: Upgrade\r\n",
+                       framings, COUNT_OF(framings), "\r\n\r\n0\r\n\r\n");
 }
 
-static const struct row chunks[] = {
+static const struct http_row chunks[] = {
     /* sizes */
     BAD("\r\n\r\n"),
     BAD("x\r\n"),
@@ -252,9 +231,9 @@ static const struct row chunks[] = {
 static void test_chunks_that_can_be_read_in_two_ways(void **state)
 {
     (void)state;
-    refused_all("POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n", chunks,
-                COUNT_OF(chunks), "");
-    refused_all(
+    assert_all_refused("POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n", chunks,
+                       COUNT_OF(chunks), "");
+    assert_all_refused(
         "GET / HTTP/1.1\r\nTransfer-Encoding: chunked\r\nHost: h\r\nExpect: 100-continue\r\n"
         "Upgrade: h2c\r\nConnection: upgrade, close\r\n\r\n",
         chunks, COUNT_OF(chunks), "");
