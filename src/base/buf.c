@@ -12,7 +12,7 @@
  */
 #include "buf.h"
 
-#define FIRST_BYTES ((size_t)256)
+#define FIRST_BYTES ((size_t)1024) /* most answers fit */
 
 static char nothing[1]; /* never written to: every empty buffer of every thread points here */
 
@@ -64,14 +64,21 @@ static bool room(struct buf *b, size_t count)
     return true;
 }
 
-void buf_append(struct buf *b, const void *bytes, size_t count)
+char *buf_add_slowly(struct buf *b, size_t count)
 {
     if (!room(b, count))
-        return;
-    if (count > 0)
-        memcpy(b->data + b->len, bytes, count);
+        return NULL;
+    char *to = b->data + b->len;
+    to[count] = '\0';
     b->len += count;
-    b->data[b->len] = '\0';
+    return to;
+}
+
+void buf_append(struct buf *b, const void *bytes, size_t count)
+{
+    char *to = buf_add(b, count);
+    if (to != NULL && count > 0)
+        memcpy(to, bytes, count);
 }
 
 void buf_text(struct buf *b, const char *text)
@@ -81,7 +88,9 @@ void buf_text(struct buf *b, const char *text)
 
 void buf_char(struct buf *b, char c)
 {
-    buf_append(b, &c, 1);
+    char *to = buf_add(b, 1);
+    if (to != NULL)
+        *to = c;
 }
 
 void buf_int(struct buf *b, int64_t value)

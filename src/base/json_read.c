@@ -67,12 +67,9 @@ static bool scan_bytes(const char *text, size_t bytes, struct fault *f)
 {
     if (bytes >= 3 && memcmp(text, "\xEF\xBB\xBF", 3) == 0)
         return fault_at(f, 0, "byte order mark");
-    for (size_t at = 0; at < bytes;) {
-        size_t length = str_utf8_char(text + at, bytes - at);
-        if (length == 0)
-            return fault_at(f, at, text[at] == '\0' ? "NUL byte" : "not UTF-8");
-        at += length;
-    }
+    size_t at = str_utf8_run(text, bytes);
+    if (at < bytes)
+        return fault_at(f, at, text[at] == '\0' ? "NUL byte" : "not UTF-8");
     return true;
 }
 

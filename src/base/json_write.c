@@ -27,20 +27,30 @@ void jw_init(struct jw *w, struct buf *out)
     *w = (struct jw){.out = out};
 }
 
-/* begin: what stands in front of a key or a value. */
-static void begin(struct jw *w)
+/* begin: room for a key or a value of so many bytes, behind the comma that it may need; NULL when
+ * the buffer has failed. */
+static char *begin(struct jw *w, size_t bytes)
 {
-    if (w->comma) {
-        assert(w->depth > 0);
-        buf_char(w->out, ',');
-    }
+    bool comma = w->comma;
+    assert(!comma || w->depth > 0);
     w->comma = true;
+    char *to = buf_add(w->out, bytes + comma);
+    if (to != NULL && comma)
+        *to++ = ',';
+    return to;
+}
+
+/* put: a value that is written as it is. */
+static void put(struct jw *w, const char *text, size_t bytes)
+{
+    char *to = begin(w, bytes);
+    if (to != NULL)
+        memcpy(to, text, bytes);
 }
 
 static void open_bracket(struct jw *w, char c)
 {
-    begin(w);
-    buf_char(w->out, c);
+    put(w, &c, 1);
     w->comma = false;
     w->depth++;
     assert(w->depth <= JSON_DEPTH_MAX);
@@ -76,12 +86,16 @@ void jw_array_end(struct jw *w)
 
 void jw_key(struct jw *w, const char *key)
 {
+    size_t bytes = strlen(key);
     assert(w->depth > 0);
-    begin(w);
-    buf_char(w->out, '"');
-    buf_text(w->out, key);
-    buf_append(w->out, "\":", 2);
+    char *to = begin(w, bytes + 3);
     w->comma = false;
+    if (to == NULL)
+        return;
+    to[0] = '"';
+    memcpy(to + 1, key, bytes);
+    to[bytes + 1] = '"';
+    to[bytes + 2] = ':';
 }
 
 /* escape: appends a byte that cannot stand in a JSON text as it is. */
@@ -99,18 +113,31 @@ static void escape(struct buf *out, unsigned char c)
     }
 }
 
-void jw_textn(struct jw *w, const char *text, size_t bytes)
+static bool is_plain(unsigned char c)
 {
-    begin(w);
-    buf_char(w->out, '"');
-    size_t run = 0, at = 0; /* text[run..at) is fine and not yet appended */
+    return c >= 0x20 && c < 0x80 && c != '"' && c != '\\';
+}
+
+/* put_quoted: a text without anything to escape. */
+static void put_quoted(struct jw *w, const char *text, size_t bytes)
+{
+    char *to = begin(w, bytes + 2);
+    if (to == NULL)
+        return;
+    to[0] = '"';
+    if (bytes > 0) /* text may be NULL then */
+        memcpy(to + 1, text, bytes);
+    to[bytes + 1] = '"';
+}
+
+/* put_escaped: any text; up to `at` there is nothing to escape. */
+static void put_escaped(struct jw *w, const char *text, size_t bytes, size_t at)
+{
+    put(w, "\"", 1);
+    size_t run = 0; /* text[run..at) is fine and not yet appended */
     while (at < bytes) {
         unsigned char c = (unsigned char)text[at];
-        if (c >= 0x20 && c < 0x80 && c != '"' && c != '\\') {
-            at++;
-            continue;
-        }
-        size_t length = c >= 0x80 ? str_utf8_char(text + at, bytes - at) : 0;
+        size_t length = is_plain(c) ? 1 : c >= 0x80 ? str_utf8_char(text + at, bytes - at) : 0;
         if (length > 0) {
             at += length;
             continue;
@@ -125,6 +152,17 @@ void jw_textn(struct jw *w, const char *text, size_t bytes)
     buf_char(w->out, '"');
 }
 
+void jw_textn(struct jw *w, const char *text, size_t bytes)
+{
+    size_t at = 0;
+    while (at < bytes && is_plain((unsigned char)text[at]))
+        at++;
+    if (at == bytes)
+        put_quoted(w, text, bytes);
+    else
+        put_escaped(w, text, bytes, at);
+}
+
 void jw_text(struct jw *w, const char *text)
 {
     if (text == NULL)
@@ -135,7 +173,7 @@ void jw_text(struct jw *w, const char *text)
 
 void jw_int(struct jw *w, int64_t value)
 {
-    begin(w);
+    (void)!begin(w, 0);
     buf_int(w->out, value);
 }
 
@@ -153,26 +191,24 @@ void jw_real(struct jw *w, double value)
     char *comma = strchr(text, ','); /* a program that uses the library may have set a locale */
     if (comma != NULL)
         *comma = '.';
-    begin(w);
-    buf_text(w->out, text);
+    put(w, text, strlen(text));
 }
 
 void jw_bool(struct jw *w, bool value)
 {
-    begin(w);
-    buf_text(w->out, value ? "true" : "false");
+    put(w, value ? "true" : "false", value ? 4 : 5);
 }
 
 void jw_null(struct jw *w)
 {
-    begin(w);
-    buf_append(w->out, "null", 4);
+    put(w, "null", 4);
 }
 
 void jw_raw(struct jw *w, const char *json)
 {
-    begin(w);
-    buf_text(w->out, json != NULL ? json : "null");
+    if (json == NULL)
+        json = "null";
+    put(w, json, strlen(json));
 }
 
 void jw_time(struct jw *w, int64_t ms)
@@ -183,7 +219,7 @@ void jw_time(struct jw *w, int64_t ms)
         return;
     }
     time_to_text(ms, text);
-    jw_text(w, text);
+    put_quoted(w, text, strlen(text));
 }
 
 void jw_ktext(struct jw *w, const char *key, const char *text)

@@ -12,7 +12,7 @@ bool str_eq(const char *a, const char *b)
 {
     if (a == NULL || b == NULL)
         return a == b;
-    return strcmp(a, b) == 0;
+    return a[0] == b[0] && strcmp(a, b) == 0; /* most that differ do so at once */
 }
 
 static int lower(char c)
@@ -85,16 +85,23 @@ size_t str_utf8_char(const char *text, size_t bytes)
     return length;
 }
 
-bool str_is_utf8(const char *text, size_t bytes)
+size_t str_utf8_run(const char *text, size_t bytes)
 {
     size_t at = 0;
     while (at < bytes) {
-        size_t length = str_utf8_char(text + at, bytes - at);
+        unsigned char c = (unsigned char)text[at];
+        bool ascii = c > 0 && c < 0x80; /* most text is */
+        size_t length = ascii ? 1 : str_utf8_char(text + at, bytes - at);
         if (length == 0)
-            return false;
+            break;
         at += length;
     }
-    return true;
+    return at;
+}
+
+bool str_is_utf8(const char *text, size_t bytes)
+{
+    return str_utf8_run(text, bytes) == bytes;
 }
 
 /* digits: the number at *text, which is moved behind it. Counts below zero, where int64_t has

@@ -14,6 +14,8 @@ bool str_is_id(const char *text);                 /* [A-Za-z0-9._:-]{1,128} */
 bool str_is_utf8(const char *text, size_t bytes); /* strict: no overlong forms, surrogates, NUL */
 /* Bytes of the character at the start of text, 1 to 4; 0 when it is not such UTF-8. */
 size_t str_utf8_char(const char *text, size_t bytes);
+/* Bytes of the text that are such UTF-8, from its start on. */
+size_t str_utf8_run(const char *text, size_t bytes);
 bool str_to_int(const char *text, int64_t *out); /* whole text, decimal, in range */
 /* "1500", "1500ms", "90s", "30m", "2h", "7d" to milliseconds; false when it is none of these or
  * overflows. */

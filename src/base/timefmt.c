@@ -52,14 +52,13 @@ static struct date date_of(int64_t days)
     return d;
 }
 
-static char *put(char *out, int value, int width, char after)
+/* put: two digits, and what stands behind them. */
+static char *put(char *out, int value, char after)
 {
-    for (int i = width - 1; i >= 0; i--) {
-        out[i] = (char)('0' + value % 10);
-        value /= 10;
-    }
-    out[width] = after;
-    return out + width + 1;
+    out[0] = (char)('0' + value / 10);
+    out[1] = (char)('0' + value % 10);
+    out[2] = after;
+    return out + 3;
 }
 
 void time_to_text(int64_t ms, char out[TIME_TEXT_BYTES])
@@ -68,13 +67,15 @@ void time_to_text(int64_t ms, char out[TIME_TEXT_BYTES])
     int64_t days = ms / DAY_MS - (ms % DAY_MS < 0);
     int rest = (int)(ms - days * DAY_MS);
     struct date d = date_of(days);
-    out = put(out, d.year, 4, '-');
-    out = put(out, d.month, 2, '-');
-    out = put(out, d.day, 2, 'T');
-    out = put(out, rest / 3600000, 2, ':');
-    out = put(out, rest / 60000 % 60, 2, ':');
-    out = put(out, rest / 1000 % 60, 2, '.');
-    out = put(out, rest % 1000, 3, 'Z');
+    out = put(out, d.year / 100, '\0') - 1; /* the second half of the year takes its place */
+    out = put(out, d.year % 100, '-');
+    out = put(out, d.month, '-');
+    out = put(out, d.day, 'T');
+    out = put(out, rest / 3600000, ':');
+    out = put(out, rest / 60000 % 60, ':');
+    out = put(out, rest / 1000 % 60, '.');
+    *out++ = (char)('0' + rest / 100 % 10);
+    out = put(out, rest % 100, 'Z');
     *out = '\0';
 }
 

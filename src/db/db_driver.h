@@ -50,7 +50,8 @@ struct db_driver {
     void (*finalize)(struct db_stmt *s);
     bool (*is_null)(struct db_stmt *s, int column);
     int64_t (*integer)(struct db_stmt *s, int column);
-    const char *(*text)(struct db_stmt *s, int column, size_t *bytes); /* NULL: out of memory */
+    /* *out is NULL for NULL; false: out of memory */
+    bool (*text)(struct db_stmt *s, int column, const char **out, size_t *bytes);
     int64_t (*changes)(struct db_conn *c);
 
     /* Inside a write transaction: whether nobody else has committed since our last commit. */

@@ -264,6 +264,7 @@ static dibs_status data_version(struct db_conn *c, int64_t *out, struct dibs_err
 struct db_stmt {
     struct db_conn *conn;
     sqlite3_stmt *stmt;
+    int columns;      /* of a row */
     size_t values;    /* how many $n it takes */
     uint8_t number[]; /* number[i] = n when SQLite's parameter i + 1 is called $n */
 };
@@ -306,6 +307,7 @@ static dibs_status prepare(struct db_conn *c, const char *sql, struct db_stmt **
     }
     s->conn = c;
     s->stmt = stmt;
+    s->columns = sqlite3_column_count(stmt);
     if (!number_parameters(s, count)) {
         finalize(s);
         return error_set(err, DIBS_INTERNAL, "a statement must use $1, $2 ... without a gap: %s",
@@ -354,23 +356,33 @@ static void reset(struct db_stmt *s)
     sqlite3_reset(s->stmt); /* the values stay, unused: the next bind replaces all of them */
 }
 
+/* The value itself, looked up once. SQLite allows to ask it more while no other thread uses the
+ * connection; a handle has one thread at a time. */
+static sqlite3_value *value(struct db_stmt *s, int column)
+{
+    assert(column >= 0 && column < s->columns);
+    return sqlite3_column_value(s->stmt, column);
+}
+
 static bool is_null(struct db_stmt *s, int column)
 {
-    assert(column >= 0 && column < sqlite3_column_count(s->stmt));
-    return sqlite3_column_type(s->stmt, column) == SQLITE_NULL;
+    return sqlite3_value_type(value(s, column)) == SQLITE_NULL;
 }
 
 static int64_t integer(struct db_stmt *s, int column)
 {
-    assert(column >= 0 && column < sqlite3_column_count(s->stmt));
-    return sqlite3_column_int64(s->stmt, column);
+    return sqlite3_value_int64(value(s, column));
 }
 
-static const char *text(struct db_stmt *s, int column, size_t *bytes)
+static bool text(struct db_stmt *s, int column, const char **out, size_t *bytes)
 {
-    const char *found = (const char *)sqlite3_column_text(s->stmt, column);
-    *bytes = (size_t)sqlite3_column_bytes(s->stmt, column);
-    return found;
+    sqlite3_value *v = value(s, column);
+    *out = NULL;
+    if (sqlite3_value_type(v) == SQLITE_NULL)
+        return true;
+    *out = (const char *)sqlite3_value_text(v);
+    *bytes = (size_t)sqlite3_value_bytes(v);
+    return *out != NULL;
 }
 
 static int64_t changes(struct db_conn *c)

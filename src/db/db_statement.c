@@ -180,8 +180,8 @@ int64_t db_int(struct db_rows *rows, int column)
 
 static const char *text_of(struct db_rows *rows, int column, size_t *bytes)
 {
-    const char *text = rows->on_row ? rows->db->driver->text(rows->stmt, column, bytes) : NULL;
-    if (text == NULL && !db_is_null(rows, column))
+    const char *text = NULL;
+    if (rows->on_row && !rows->db->driver->text(rows->stmt, column, &text, bytes))
         db_fail(rows->db, DIBS_OUT_OF_MEMORY, "cannot read a row: out of memory");
     return text;
 }

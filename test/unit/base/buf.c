@@ -162,6 +162,28 @@ static void test_each_failing_allocation_marks_the_buffer(void **state)
     assert_in_range(which, 3, 30);
 }
 
+static void test_added_bytes_are_filled_in_by_the_caller(void **state)
+{
+    (void)state;
+    struct buf b;
+    buf_init(&b, 2000);
+    for (size_t i = 0; i < 20; i++) {
+        char *to = buf_add(&b, 100);
+        assert_non_null(to);
+        memset(to, 'a' + (int)i, 100);
+        assert_int_equal(b.len, 100 * (i + 1));
+        assert_int_equal(b.data[b.len], '\0');
+    }
+    for (size_t i = 0; i < 2000; i++)
+        assert_int_equal(b.data[i], 'a' + (int)i / 100);
+    assert_non_null(buf_add(&b, 0));
+    assert_null(buf_add(&b, 1));
+    assert_true(b.too_large);
+    assert_null(buf_add(&b, 0)); /* failure sticks */
+    assert_int_equal(b.len, 2000);
+    buf_release(&b);
+}
+
 static void test_a_detached_text_is_the_callers(void **state)
 {
     (void)state;
@@ -195,6 +217,7 @@ int main(void)
         cmocka_unit_test(test_the_maximum_is_reached_and_not_passed),
         cmocka_unit_test(test_after_a_failure_nothing_more_is_appended_until_reset),
         cmocka_unit_test_teardown(test_each_failing_allocation_marks_the_buffer, stop_failing),
+        cmocka_unit_test(test_added_bytes_are_filled_in_by_the_caller),
         cmocka_unit_test(test_a_detached_text_is_the_callers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -101,6 +101,9 @@ static void test_overlong_cut_and_stray_bytes_are_not_utf8(void **state)
         assert_false(str_is_utf8(bad[i], strlen(bad[i])));
     assert_false(str_is_utf8("a\0b", 3));
     assert_true(str_is_utf8("", 0));
+    assert_int_equal(str_utf8_run("ab\xC3\xBC\xFFz", 6), 4);
+    assert_int_equal(str_utf8_run("a\0b", 3), 1);
+    assert_int_equal(str_utf8_run("\xC3", 1), 0);
     assert_true(str_is_utf8("\x7FGr\xC3\xBCn \xE2\x82\xAC \xF0\x9F\x98\x80", 15));
 }
 
