@@ -183,6 +183,7 @@ struct dibs_settings {
     int64_t expiring_threshold_ms; /* expiringThreshold: health "critical", 1 min */
     int64_t stale_threshold_ms;    /* staleThreshold: health "stale", session "stale", 5 min */
     int64_t event_retention_ms;    /* eventRetention, 7 days; 0 keeps events for ever */
+    int64_t offer_ttl_ms;          /* offerTTL: unanswered offers go back to the pool, 1 h */
     int64_t auto_cleanup;          /* autoCleanup: 1 = writing calls run the sweep when it is due */
 };
 
@@ -283,10 +284,13 @@ DIBS_API const char *dibs_health_name(enum dibs_health h);
 
 /* A lease, live or ended. Of a task it is also the record of one attempt and is kept for good. */
 struct dibs_claim {
-    int64_t token;        /* larger than that of every claim before it in this store */
-    const char *task_id;  /* NULL for a lock */
-    const char *resource; /* NULL for a task */
-    bool shared;          /* a shared lock */
+    int64_t token;    /* larger than that of every claim before it in this store */
+    const char *kind; /* task, review, lock, inbox, mentions, notice */
+    /* task and review; NULL for other kinds, whose subject is `resource`: the name of a lock, the
+     * id of a message, agent and channel, the id of a finished task */
+    const char *task_id;
+    const char *resource;
+    bool shared; /* a shared lock */
     const char *session_id;
     int64_t incarnation;               /* which registration of the session took it */
     const char *agent_type, *agent_id; /* may be NULL */
@@ -345,6 +349,7 @@ struct dibs_task {
     /* those that failed or were cancelled: they will not finish by themselves */
     struct dibs_strings failed_dependencies;
     const char *assignee, *offered_to, *rejection_reason; /* may be NULL */
+    int64_t offered_at_ms;          /* since when it is offered or under review; 0: it is not */
     const char *block_reason;       /* why it was blocked by hand, may be NULL */
     int64_t run_after_ms;           /* 0: at once */
     int64_t attempts, max_attempts; /* counted when claimed; 0 = no limit */
@@ -353,9 +358,10 @@ struct dibs_task {
     int64_t claim_timeout_ms;       /* lease of a claim that names none; 0: the setting */
     const char *dedupe_key;
     int64_t created_at_ms, updated_at_ms, finished_at_ms;
-    const char *result; /* JSON sent with complete */
-    const char *error;  /* message of the last failure, or attempts_exhausted */
-    bool deduplicated;  /* dibs_task_create: this one was already there under the dedupe key */
+    int64_t notified_at_ms; /* when a lead was told that it is finished; 0: not */
+    const char *result;     /* JSON sent with complete */
+    const char *error;      /* message of the last failure, or attempts_exhausted */
+    bool deduplicated;      /* dibs_task_create: this one was already there under the dedupe key */
     /* who holds it now (task, or review of an offer); NULL when nobody does */
     const struct dibs_claim *claim;
 };
@@ -643,19 +649,7 @@ DIBS_CHECKED dibs_status dibs_task_cancel(dibs *d, dibs_arena *a, const struct d
 /* A finished task starts again as a new generation, with no attempts used. */
 DIBS_CHECKED dibs_status dibs_task_reopen(dibs *d, dibs_arena *a, const struct dibs_move *in,
                                           struct dibs_task *out, struct dibs_error *err);
-DIBS_CHECKED dibs_status dibs_task_offer(dibs *d, dibs_arena *a, const struct dibs_move *in,
-                                         struct dibs_task *out, struct dibs_error *err);
-/* offered -> reviewing, held by session_id under a lease; when it ends the task is offered
- * again. */
-DIBS_CHECKED dibs_status dibs_task_review(dibs *d, dibs_arena *a, const struct dibs_move *in,
-                                          struct dibs_task *out, struct dibs_error *err);
-/* From offered and from reviewing alike, by the agent it is offered to. */
-DIBS_CHECKED dibs_status dibs_task_accept(dibs *d, dibs_arena *a, const struct dibs_move *in,
-                                          struct dibs_task *out, struct dibs_error *err);
-DIBS_CHECKED dibs_status dibs_task_reject(dibs *d, dibs_arena *a, const struct dibs_move *in,
-                                          struct dibs_task *out, struct dibs_error *err);
-DIBS_CHECKED dibs_status dibs_task_assign(dibs *d, dibs_arena *a, const struct dibs_move *in,
-                                          struct dibs_task *out, struct dibs_error *err);
+/* Offers, reviews and assignments are in dibs_swarm.h. */
 
 /* ---- sessions -------------------------------------------------------------------------------- */
 
@@ -683,8 +677,8 @@ struct dibs_session {
     int64_t registered_at_ms, heartbeat_at_ms, ended_at_ms;
     const char *end_reason;
     int64_t claims_total, claims_completed; /* "5/12 tasks" */
-    int64_t claims_live, locks_live;
-    const struct dibs_granted *current; /* newest live claim with its task; NULL */
+    int64_t claims_live, locks_live;    /* locks are counted apart from all else that it holds */
+    const struct dibs_granted *current; /* newest live claim on a task, with it; NULL */
     /* ended claims, newest first, at most 10; only dibs_session_get fills it */
     struct dibs_claim_list history;
 };
@@ -701,11 +695,13 @@ DIBS_CHECKED dibs_status dibs_session_register(dibs *d, dibs_arena *a,
 /* what changed for a session since its last heartbeat */
 struct dibs_session_news {
     struct dibs_session session;
-    /* task claims and locks it still holds, with their new deadlines */
+    /* what it still holds, of every kind, with the new deadlines */
     struct dibs_claim_list renewed;
     /* expired, orphaned, blocked, cancelled, released by others; each told once */
     struct dibs_claim_list lost;
     struct dibs_strings cancel_requested; /* task ids; each told once */
+    /* of its agent's, not claimed by anybody; -1: the session belongs to no agent */
+    int64_t unread_messages, unread_mentions;
 };
 /* Renews the session and everything it holds whose deadline is not past. */
 DIBS_CHECKED dibs_status dibs_session_heartbeat(dibs *d, dibs_arena *a, const char *session_id,
@@ -767,8 +763,7 @@ DIBS_CHECKED dibs_status dibs_session_summary(dibs *d, dibs_arena *a, const char
  * they answer DIBS_OK and a count of 0.
  */
 struct dibs_cleaned_claim {
-    const char *task_id; /* or NULL, then `resource` names a lock */
-    const char *resource;
+    const char *kind, *task_id, *resource; /* as in struct dibs_claim */
     const char *session_id;
     int64_t token, claimed_at_ms, expires_at_ms;
     const char *reason;   /* orphaned: session_missing, session_stale, process_dead */
@@ -795,8 +790,8 @@ struct dibs_orphan_options {
 DIBS_CHECKED dibs_status dibs_cleanup_orphaned(dibs *d, dibs_arena *a,
                                                const struct dibs_orphan_options *in,
                                                struct dibs_cleaned *out, struct dibs_error *err);
-/* Releases a session's task claims without ending it. reason NULL: "session_ended". Event
- * claims:session_cleanup. */
+/* Releases what a session holds, but for locks, without ending it. reason NULL: "session_ended".
+ * Event claims:session_cleanup. */
 DIBS_CHECKED dibs_status dibs_release_session_claims(dibs *d, dibs_arena *a, const char *session_id,
                                                      const char *reason, struct dibs_cleaned *out,
                                                      struct dibs_error *err);
@@ -897,4 +892,7 @@ DIBS_API const char *dibs_version(void);
 #ifdef __cplusplus
 }
 #endif
+
+#include "dibs_swarm.h"
+
 #endif

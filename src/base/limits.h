@@ -11,8 +11,9 @@
 #define WORD_BYTES_MAX 128      /* type, phase, project, agent type, tag, release reason */
 #define RESOURCE_BYTES_MAX 1024 /* a lock may name a path */
 #define DESCRIPTION_BYTES_MAX (64 * 1024)
-#define MESSAGE_BYTES_MAX 4096 /* error of a failure, progress message, reason */
-#define KEY_BYTES_MAX 256      /* idempotency key, dedupe key */
+#define MESSAGE_BYTES_MAX 4096  /* error of a failure, progress message, reason */
+#define KEY_BYTES_MAX 256       /* idempotency key, dedupe key */
+#define AGENT_NAME_BYTES_MAX 64 /* what is written as @name */
 
 /* JSON carried for the caller. A request body may hold 1 MiB, so one value takes at most a quarter
  * of it. */
@@ -27,9 +28,12 @@
 #define TYPES_MAX 64         /* types in one claim-next: one index probe each */
 #define BATCH_TASKS_MAX 1000 /* tasks in one create, so that one transaction stays short */
 #define CLAIM_COUNT_MAX 100  /* tasks in one claim-next */
+#define CAPABILITIES_MAX 64  /* words that an agent says of itself */
 #define PAGE_DEFAULT 100
 #define PAGE_MAX 1000
 #define CLAIM_HISTORY_SHOWN 10 /* on a session card */
+
+#define AGENT_TASKS_MAX 10000 /* tasks that an agent may hold at once */
 
 #define PRIORITY_MIN 0
 #define PRIORITY_MAX 100

@@ -54,6 +54,8 @@ dibs_status dibs__claimable(struct tx *tx, const struct task_row *task,
                              dibs__printf(tx, "it is %s", dibs_task_status_name(task->status)));
     if (task->due_at > tx->now || (assigned && task->run_after > tx->now))
         return not_due(tx, task);
+    if (assigned && dibs__agent_is_full(tx, task->assignee))
+        return dibs__agent_refuse_full(tx, task->assignee);
     return DIBS_OK;
 }
 
@@ -239,7 +241,7 @@ dibs_status dibs_claim_take(dibs *d, dibs_arena *a, const struct dibs_claim_take
 static dibs_status load_held(struct tx *tx, const char *task_id, const char *session_id,
                              int64_t token, struct task_row *task, struct claim_row *claim)
 {
-    dibs_status status = dibs__task_load(tx, task_id, task);
+    dibs_status status = dibs__task_load_claimed(tx, task_id, token, task, claim);
     if (status == DIBS_OK)
         status = dibs__check_id(tx->err, "sessionId", session_id);
     if (status == DIBS_OK)

@@ -18,6 +18,7 @@ void dibs__claim_close(struct tx *tx, struct claim_row *c, const char *reason, b
     db_exec(tx->db,
             SQL("UPDATE claim SET ended_at = $2, end_reason = $3, attention = $4 WHERE token = $1"),
             DB_ARGS(db_i(c->token), db_i(tx->now), db_t(reason), db_i(told ? 0 : 1)));
+    dibs__wake_for_room(tx, c->agent_id);
 }
 
 /* ---- the task after its holder failed it: another attempt, or the end ------------------------ */
@@ -64,6 +65,7 @@ static void tell_failed(struct tx *tx, const struct task_row *task, const struct
     jw_kbool(w, "final", true);
     dibs__event_end(tx);
     dibs__dependants_tell_failure(tx, task);
+    dibs__notice_add(tx, task, c->agent_id);
 }
 
 /* ---- lapse: expired or orphaned -------------------------------------------------------------- */
@@ -195,6 +197,7 @@ void dibs__task_complete(struct tx *tx, const struct report *r)
     dibs__event_end(tx);
     if (task->parts & PART_NEEDED)
         dibs__dependants_unblock(tx, task);
+    dibs__notice_add(tx, task, c->agent_id);
 }
 
 void dibs__task_fail(struct tx *tx, const struct report *r)
@@ -218,8 +221,10 @@ void dibs__task_fail(struct tx *tx, const struct report *r)
     if (was_assigned)
         jw_ktext(w, "assignee", NULL);
     dibs__event_end(tx);
-    if (over)
-        dibs__dependants_tell_failure(tx, task);
+    if (!over)
+        return;
+    dibs__dependants_tell_failure(tx, task);
+    dibs__notice_add(tx, task, c->agent_id);
 }
 
 /* ---- looking for leases that have ended ------------------------------------------------------ */
@@ -231,7 +236,8 @@ void dibs__cleaned_add(struct tx *tx, struct dibs_cleaned *out, const struct cla
     struct dibs_cleaned_claim *item = dibs__push(tx, &out->claims, &count, sizeof *item);
     if (!item)
         return;
-    *item = (struct dibs_cleaned_claim){.task_id = task_id,
+    *item = (struct dibs_cleaned_claim){.kind = c->kind,
+                                        .task_id = task_id,
                                         .resource = c->resource,
                                         .session_id = c->session_id,
                                         .token = c->token,
@@ -241,12 +247,6 @@ void dibs__cleaned_add(struct tx *tx, struct dibs_cleaned *out, const struct cla
                                         .stale_for_ms = stale_for_ms,
                                         .held_ms = dibs__held_ms(tx, c)};
     out->count = (int64_t)count;
-}
-
-static const char *task_id_of(struct tx *tx, const struct claim_row *c)
-{
-    struct task_row task = {0};
-    return dibs__task_load_key(tx, c->task_key, &task) ? task.id : NULL;
 }
 
 int64_t dibs__expire_due(struct tx *tx, int64_t most, struct dibs_cleaned *out)
@@ -259,9 +259,10 @@ int64_t dibs__expire_due(struct tx *tx, int64_t most, struct dibs_cleaned *out)
                  DB_ARGS(db_i(tx->now), db_i(most)));
     dibs__claims_collect(tx, rows, &due);
     for (size_t i = 0; i < due.count && db_ok(tx->db); i++) {
-        dibs__claim_lapse(tx, &due.items[i], "task:claim-expired", "expired", 0);
+        struct claim_row *c = &due.items[i];
+        dibs__claim_put_back(tx, c, "expired", false, 0);
         if (out)
-            dibs__cleaned_add(tx, out, &due.items[i], task_id_of(tx, &due.items[i]), "expired", 0);
+            dibs__cleaned_add(tx, out, c, dibs__claim_task_id(tx, c), "expired", 0);
     }
     return (int64_t)due.count;
 }

@@ -196,12 +196,15 @@ static struct task_row best_assigned(struct tx *tx, const struct search *s)
 {
     if (!s->agent_id)
         return (struct task_row){0};
-    return best_of_all(tx, s,
-                       db_query(tx->db,
-                                SQL("SELECT " TASK_COLUMNS " FROM task t WHERE t.status = "
-                                    "'assigned' AND t.assignee = $1 AND t.project = $2 "
-                                    "AND coalesce(t.run_after, 0) <= $3"),
-                                DB_ARGS(db_t(s->agent_id), db_t(s->project), db_i(tx->now))));
+    struct task_row best =
+        best_of_all(tx, s,
+                    db_query(tx->db,
+                             SQL("SELECT " TASK_COLUMNS " FROM task t WHERE t.status = "
+                                 "'assigned' AND t.assignee = $1 AND t.project = $2 "
+                                 "AND coalesce(t.run_after, 0) <= $3"),
+                             DB_ARGS(db_t(s->agent_id), db_t(s->project), db_i(tx->now))));
+    bool has_room = best.key && !dibs__agent_is_full(tx, s->agent_id);
+    return has_room ? best : (struct task_row){0};
 }
 
 /* Ready tasks with a tag that few have; see claim_tags.c. */
@@ -244,9 +247,9 @@ static struct task_row find_best(struct tx *tx, const struct search *s)
     return is_better(s, &ready, &assigned) ? ready : assigned;
 }
 
-/* Puts back what has ended or come due. What was looked for in vain in this transaction need not be
- * looked for again in the same millisecond: nothing that is written falls due at once. */
-static int64_t put_back(struct tx *tx)
+/* What was looked for in vain in this transaction need not be looked for again in the same
+ * millisecond: nothing that is written falls due at once. */
+int64_t dibs__put_back_due(struct tx *tx)
 {
     if (tx->d->looked_at == tx->now)
         return 0;
@@ -264,10 +267,19 @@ static struct task_row find(struct tx *tx, const struct search *s)
     struct task_row best = {0};
     int64_t expired = 0;
     do {
-        expired = put_back(tx);
+        expired = dibs__put_back_due(tx);
         best = find_best(tx, s);
     } while (!best.key && expired == EXPIRE_BATCH_MAX && db_ok(tx->db));
     return best;
+}
+
+bool dibs__pool_best(struct tx *tx, const char *project, struct dibs_strings types,
+                     struct task_row *out)
+{
+    struct dibs_claim_next in = {.types = types};
+    struct search s = {.in = &in, .project = project};
+    *out = find(tx, &s);
+    return out->key != 0 && db_ok(tx->db);
 }
 
 /* ---- the operation --------------------------------------------------------------------------- */

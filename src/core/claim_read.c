@@ -88,6 +88,7 @@ void dibs__claim_full(struct tx *tx, const struct claim_row *c, const char *task
     int64_t remaining = c->ended_at ? 0 : c->expires_at - tx->now;
     *out = (struct dibs_claim){
         .token = c->token,
+        .kind = c->kind,
         .task_id = task_id,
         .resource = c->resource,
         .shared = c->shared,

@@ -13,6 +13,8 @@
  */
 #include "core/core.h"
 
+#include "core/hook.h"
+
 static void tell_cleanup(struct tx *tx, const char *type, int64_t count)
 {
     struct jw *w =
@@ -152,19 +154,6 @@ static int64_t find_orphans(struct tx *tx, bool check_process, struct orphan **f
     return (int64_t)count;
 }
 
-/* A lease past its deadline had ended before anybody asked about its session: it is expired. */
-static bool free_orphan(struct tx *tx, struct orphan *o)
-{
-    bool expired = str_eq(o->reason, "expired");
-    if (o->claim.resource)
-        dibs__lock_end(tx, &o->claim, o->reason, expired ? "lock:expired" : "lock:released", false);
-    else if (expired)
-        dibs__claim_lapse(tx, &o->claim, "task:claim-expired", o->reason, 0);
-    else
-        dibs__claim_lapse(tx, &o->claim, "task:claim-orphaned", o->reason, o->stale_for);
-    return !expired;
-}
-
 static dibs_status orphaned_tx(struct tx *tx, const void *input, void *output)
 {
     const struct dibs_orphan_options *in = input;
@@ -174,12 +163,13 @@ static dibs_status orphaned_tx(struct tx *tx, const void *input, void *output)
     out->full = count >= SWEEP_BATCH_MAX;
     for (int64_t i = 0; i < count && db_ok(tx->db); i++) {
         struct orphan *o = &found[i];
-        struct task_row task = {0};
-        tx->sweeping = !str_eq(o->reason, "expired"); /* only the orphans are summed up below */
-        bool counts = free_orphan(tx, o) && !o->claim.resource;
-        out->cleaned.locks += o->claim.resource != NULL;
-        if (counts && dibs__task_load_key(tx, o->claim.task_key, &task))
-            dibs__cleaned_add(tx, &out->cleaned, &o->claim, task.id, o->reason, o->stale_for);
+        bool expired = str_eq(o->reason, "expired"), lock = dibs__claim_is_lock(&o->claim);
+        tx->sweeping = !expired; /* only the orphans are summed up below */
+        dibs__claim_put_back(tx, &o->claim, o->reason, false, o->stale_for);
+        out->cleaned.locks += lock;
+        if (!expired && !lock)
+            dibs__cleaned_add(tx, &out->cleaned, &o->claim, dibs__claim_task_id(tx, &o->claim),
+                              o->reason, o->stale_for);
     }
     if (out->cleaned.count > 0)
         tell_cleanup(tx, "orphaned", out->cleaned.count);
@@ -226,24 +216,15 @@ static size_t find_silent(struct tx *tx, struct silent **found)
 
 static void orphan_claims_of(struct tx *tx, const struct silent *s)
 {
-    struct orphan *found = NULL;
-    size_t count = 0;
+    struct claim_rows found = {0};
     struct db_rows *rows = db_query(tx->db,
                                     SQL("SELECT " CLAIM_COLUMNS
                                         " FROM claim c WHERE c.session_id = $1 AND c.attention = 1 "
                                         "AND c.ended_at IS NULL"),
                                     DB_ARGS(db_t(s->id)));
-    while (db_next(rows)) {
-        struct orphan *o = dibs__push(tx, &found, &count, sizeof *o);
-        if (!o)
-            break;
-        dibs__claim_row_read(tx, rows, 0, &o->claim);
-        o->reason = dibs__claim_is_past(tx, &o->claim) ? "expired" : s->over;
-        o->stale_for = s->silent_for;
-    }
-    db_done(rows);
-    for (size_t i = 0; i < count && db_ok(tx->db); i++)
-        free_orphan(tx, &found[i]);
+    dibs__claims_collect(tx, rows, &found);
+    for (size_t i = 0; i < found.count && db_ok(tx->db); i++)
+        dibs__claim_put_back(tx, &found.items[i], s->over, false, s->silent_for);
 }
 
 static void tell_session(struct tx *tx, const char *type, const struct silent *s)
@@ -365,6 +346,7 @@ static dibs_status prune_tx(struct tx *tx, const void *input, void *output)
     (void)input;
     db_exec(tx->db, SQL("DELETE FROM idempotency WHERE at < $1"),
             DB_ARGS(db_i(tx->now - IDEMPOTENCY_KEEP_MS)));
+    dibs__hooks_prune(tx);
     if (tx->d->settings.event_retention_ms == 0)
         return dibs__store_status(tx);
     int64_t boundary = prune_boundary(tx, &count);
@@ -388,6 +370,24 @@ dibs_status dibs_prune(dibs *d, dibs_arena *a, int64_t *out_events, struct dibs_
     } while (part >= SWEEP_BATCH_MAX);
     *out_events = sum;
     return DIBS_OK;
+}
+
+/* ---- offers that nobody will answer ---------------------------------------------------------- */
+
+static dibs_status offers_tx(struct tx *tx, const void *input, void *output)
+{
+    (void)input;
+    *(int64_t *)output = dibs__offers_withdraw(tx, SWEEP_BATCH_MAX);
+    return dibs__store_status(tx);
+}
+
+static dibs_status withdraw_offers(dibs *d, dibs_arena *a, struct dibs_error *err)
+{
+    dibs_status status = DIBS_OK;
+    int64_t part = SWEEP_BATCH_MAX;
+    while (status == DIBS_OK && part >= SWEEP_BATCH_MAX)
+        status = dibs__write(d, a, err, offers_tx, NULL, &part, sizeof part);
+    return status;
 }
 
 /* ---- all of it ------------------------------------------------------------------------------- */
@@ -450,6 +450,8 @@ dibs_status dibs_cleanup(dibs *d, dibs_arena *a, struct dibs_sweep *out, struct 
     dibs_status status = sweep_claims(d, a, &sum, err);
     if (status == DIBS_OK)
         status = dibs_cleanup_sessions(d, a, &sessions, err);
+    if (status == DIBS_OK)
+        status = withdraw_offers(d, a, err);
     if (status == DIBS_OK)
         status = warn_expiring(d, a, &sum.expiring, err);
     if (status == DIBS_OK)

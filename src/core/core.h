@@ -33,6 +33,11 @@ enum counter {
     COUNTER_TASK_KEY, /* the order of creation */
     COUNTER_SESSION,
     COUNTER_TICKET,
+    COUNTER_AGENT,
+    COUNTER_INBOX,
+    COUNTER_CHANNEL,
+    COUNTER_MESSAGE, /* of channels */
+    COUNTER_OUTGOING,
     COUNTER_COUNT,
 };
 
@@ -51,6 +56,15 @@ struct tx {
 };
 
 struct subscriber;
+
+/* Who has something to look at, for those who wait in a daemon (wake.c). */
+#define WAKES_KEPT 256
+#define FULL_KEPT 64
+struct wake_notes {
+    uint64_t keys[WAKES_KEPT]; /* the newest; wakes.agents counts all that there were */
+    uint64_t full[FULL_KEPT];  /* agents that were not given something for want of room */
+    size_t full_count;         /* beyond FULL_KEPT: any agent may be */
+};
 
 struct dibs {
     struct db *db;
@@ -102,7 +116,14 @@ struct dibs {
         int64_t warned_upto;  /* of all leases that end until then it was warned */
         /* when it was looked for, and the time of the next assigned task */
         int64_t assigned_at, assigned;
+        /* the same for the next offer that may go back to the pool */
+        int64_t offers_at, offers;
     } tended;
+    struct wake_notes woken; /* wake.c */
+    struct {                 /* agent.c: whether a project has a lead; of the last one asked for */
+        bool is_known, has;
+        char project[WORD_BYTES_MAX + 1];
+    } lead;
 };
 
 /* ---- running an operation (tx.c) ------------------------------------------------------------- */
@@ -241,10 +262,18 @@ struct task_row {
     const char *assignee, *offered_to, *dedupe_key;
     int64_t last_token;
     int64_t created_at, updated_at, finished_at;
-    int64_t parts; /* enum task_part */
+    int64_t offered_at; /* 0: it is not offered */
+    int64_t parts;      /* enum task_part */
 };
 /* What a task has beside its row. One that is not marked is not there; one that is may be. */
-enum task_part { PART_BODY = 1, PART_TAGS = 2, PART_NEEDS = 4, PART_NEEDED = 8, PART_ALL = 15 };
+enum task_part {
+    PART_BODY = 1,
+    PART_TAGS = 2,
+    PART_NEEDS = 4,
+    PART_NEEDED = 8,
+    PART_NOTICE = 16,
+    PART_ALL = 31,
+};
 /* Marks parts before they are added. */
 void dibs__task_add_parts(struct tx *tx, int64_t key, int64_t parts);
 #define TASK_COLUMNS                                                                               \
@@ -252,8 +281,8 @@ void dibs__task_add_parts(struct tx *tx, int64_t key, int64_t parts);
     "t.attempts, t.max_attempts, "                                                                 \
     "t.generation, t.version, t.run_after, t.due_at, t.claim_timeout, t.assignee, t.offered_to, "  \
     "t.dedupe_key, "                                                                               \
-    "t.last_token, t.created_at, t.updated_at, t.finished_at, t.parts"
-#define TASK_COLUMN_COUNT 24
+    "t.last_token, t.created_at, t.updated_at, t.finished_at, t.parts, t.offered_at"
+#define TASK_COLUMN_COUNT 25
 void dibs__task_row_read(struct tx *tx, struct db_rows *rows, struct task_row *out);
 /* or DIBS_TASK_NOT_FOUND */
 dibs_status dibs__task_load(struct tx *tx, const char *id, struct task_row *out) MUST_USE;
@@ -410,14 +439,25 @@ void dibs__claim_give_back(struct tx *tx, struct claim_row *c, struct task_row *
  * is not NULL. */
 int64_t dibs__expire_due(struct tx *tx, int64_t most, struct dibs_cleaned *out);
 void dibs__promote_due(struct tx *tx); /* tasks whose time has come become ready */
+/* Puts back what has ended or come due, a portion; EXPIRE_BATCH_MAX: there may be more. Of tasks
+ * and sessions it tells the journal, so that it stays whatever the answer (tx->keep).
+ * (claim_next.c) */
+int64_t dibs__put_back_due(struct tx *tx);
+/* The best task of the project's pool, of one of these types if any are given. (claim_next.c) */
+bool dibs__pool_best(struct tx *tx, const char *project, struct dibs_strings types,
+                     struct task_row *out);
 /* The tag that fewest tasks have, when walking those is less work than walking the ready tasks of
  * the project; else NULL. (claim_tags.c) */
 const char *dibs__rare_tag(struct tx *tx, const char *project, struct dibs_strings tags);
+/* The task and its newest claim (token 0: it was never claimed) in one look; or
+ * DIBS_TASK_NOT_FOUND. `token`: what the caller says that claim's is, 0: nothing. */
+dibs_status dibs__task_load_claimed(struct tx *tx, const char *id, int64_t token,
+                                    struct task_row *task, struct claim_row *newest) MUST_USE;
 /* The session's live claim on the task, for a report by its holder; otherwise the refusal that says
- * what happened. A lease found past its deadline is ended on the way (tx->keep), and the task row
- * read again. */
+ * what happened. `newest` is the task's newest claim, read here if it was not before. A lease found
+ * past its deadline is ended on the way (tx->keep), and the task row read again. */
 dibs_status dibs__claim_of_holder(struct tx *tx, struct task_row *task, const char *session_id,
-                                  int64_t token, struct claim_row *out) MUST_USE;
+                                  int64_t token, struct claim_row *newest) MUST_USE;
 void dibs__cleaned_add(struct tx *tx, struct dibs_cleaned *out, const struct claim_row *c,
                        const char *task_id, const char *reason, int64_t stale_for_ms);
 
@@ -454,6 +494,103 @@ int64_t dibs__warn_expiring(struct tx *tx);
  * has come. */
 bool dibs__wait_for_change(dibs *d, int64_t *seen, int64_t deadline_steady_ms);
 
+/* ---- agents (agent.c, agent_offer.c) --------------------------------------------------------- */
+
+struct agent_row {
+    int64_t key;
+    const char *id, *name, *project;
+    bool is_lead;
+    int64_t max_tasks, seen_at;
+};
+/* or DIBS_AGENT_NOT_FOUND */
+dibs_status dibs__agent_load(struct tx *tx, const char *id, struct agent_row *out) MUST_USE;
+/* The agent that @name means; false when there is none. */
+bool dibs__agent_named(struct tx *tx, const char *name, struct agent_row *out);
+/* A session of this agent that has not ended, else DIBS_SESSION_NOT_FOUND (there is none) or
+ * DIBS_INVALID_REQUEST (it belongs to another agent). */
+dibs_status dibs__agent_session(struct tx *tx, const struct agent_row *agent,
+                                const char *session_id, struct session_row *out) MUST_USE;
+/* Makes a worker of this id known if nobody is; a session has begun that says it belongs to it. */
+void dibs__agent_ensure(struct tx *tx, const char *id, const char *project);
+void dibs__agent_seen(struct tx *tx, const char *id);
+/* Tasks and reviews that the agent's sessions hold. */
+int64_t dibs__agent_tasks_live(struct tx *tx, const char *id);
+/* Whether it holds as many as it may. One nobody knows has no limit. Who was refused something for
+ * that is woken when one of them ends. */
+bool dibs__agent_is_full(struct tx *tx, const char *id);
+/* DIBS_TASK_NOT_CLAIMABLE "agent 'x' is at its capacity of n" */
+dibs_status dibs__agent_refuse_full(struct tx *tx, const char *id);
+/* Whether the project has a lead; known without asking the store while nobody else has written. */
+bool dibs__has_lead(struct tx *tx, const char *project);
+void dibs__leads_forget(dibs *d);
+/* Offers whose agent is gone or silent go back to the pool; how many. */
+int64_t dibs__offers_withdraw(struct tx *tx, int64_t most);
+/* Store time at which dibs__offers_withdraw finds the next; 0: there is none. */
+int64_t dibs__offers_next(struct tx *tx);
+/* What is offered now, or whose agent goes now, is not over before that time has passed. */
+int64_t dibs__offer_patience(const dibs *d);
+/* Notes that this task is offered, for the daemon's next look; NULL: a session has ended, whose
+ * agent may have offers. */
+void dibs__offers_expect(struct tx *tx, const struct task_row *task);
+
+/* Whoever waits in a poll of this agent, or of any lead of the project, looks again. (wake.c) */
+void dibs__wake_agent(struct tx *tx, const char *agent_id);
+void dibs__wake_leads(struct tx *tx, const char *project);
+/* An agent had no room for what there is for it; a claim of an agent has ended. */
+void dibs__wake_when_room(struct tx *tx, const char *agent_id);
+void dibs__wake_for_room(struct tx *tx, const char *agent_id);
+
+/* ---- claims on other subjects (subject.c) ---------------------------------------------------- */
+
+/* kind: "inbox", "mentions" or "notice"; resource: the name of the subject within its kind. Writes
+ * the row and no event: the subject's file does, which also notes the token in the subject. */
+void dibs__subject_claim(struct tx *tx, const struct session_row *session, const char *kind,
+                         const char *resource, int64_t ttl_ms, struct claim_row *out);
+/* Ends a live claim of any kind because its time is over, its session is gone or lets go of
+ * everything, and puts its subject back: task, review, lock, inbox, mentions, notice. reason:
+ * "process_dead", "session_stale", "session_deregistered" ...; it is "expired" when the deadline is
+ * past, whatever is given. `told`: the session asked for it. stale_for_ms: how long the session
+ * that is gone had been silent; PUT_BACK_GIVEN: it is not gone, the attempt does not count. */
+#define PUT_BACK_GIVEN (-1)
+void dibs__claim_put_back(struct tx *tx, struct claim_row *c, const char *reason, bool told,
+                          int64_t stale_for_ms);
+/* Id of the task that a task or review claim is on; NULL for other kinds. */
+const char *dibs__claim_task_id(struct tx *tx, const struct claim_row *c);
+static inline bool dibs__claim_is_lock(const struct claim_row *c)
+{
+    return c->resource && str_eq(c->kind, "lock");
+}
+
+/* what is put back, each in its own file; the claim row is closed already */
+void dibs__inbox_put_back(struct tx *tx, const struct claim_row *c, const char *reason);
+void dibs__mentions_put_back(struct tx *tx, const struct claim_row *c, const char *reason);
+void dibs__notice_put_back(struct tx *tx, const struct claim_row *c, const char *reason);
+
+/* what poll.c hands out; each claims for the session, tells the journal, and leaves *out empty when
+ * there is nothing */
+void dibs__inbox_take(struct tx *tx, const struct agent_row *agent,
+                      const struct session_row *session, int64_t count, int64_t ttl_ms,
+                      struct dibs_message_list *out);
+void dibs__mentions_take(struct tx *tx, const struct agent_row *agent,
+                         const struct session_row *session, int64_t ttl_ms,
+                         struct dibs_mentions_list *out);
+struct dibs_notices;
+void dibs__notices_take(struct tx *tx, const struct agent_row *agent,
+                        const struct session_row *session, int64_t count, bool manual,
+                        int64_t ttl_ms, struct dibs_notices *out);
+/* A task was completed, or failed for good: the project's leads are to be told, if it has any and
+ * the agent that worked on it is not a lead itself. */
+void dibs__notice_add(struct tx *tx, const struct task_row *task, const char *agent_id);
+/* The task is not finished any more: nobody is told, and whoever was about to be is no longer. */
+void dibs__notice_drop(struct tx *tx, const struct task_row *task, const char *reason);
+/* Unread messages and mentions for the answer to a heartbeat. */
+int64_t dibs__inbox_unread(struct tx *tx, const struct agent_row *agent);
+int64_t dibs__mentions_unread(struct tx *tx, const char *agent_id);
+
+/* An answer to a message is put on its way (outgoing.c); nothing for sources that take none. */
+void dibs__outgoing_add(struct tx *tx, int64_t message_key, const char *source, const char *channel,
+                        const char *thread, const char *text);
+
 /* ---- scores (score.c) ------------------------------------------------------------------------ */
 
 /* Counts a portion of the journal's tail into `score`, at least up to this number (before anything
@@ -473,5 +610,7 @@ void dibs__tally_add(struct tx *tx, struct dibs_tally_list *list, const char *na
 /* Folds the journal and compares it with the tables; DIBS_STORE_CORRUPT with the first
  * disagreement. */
 dibs_status dibs__verify(struct tx *tx) MUST_USE;
+/* The part of it that is about messages, mentions and notices (verify_subject.c). */
+dibs_status dibs__verify_subjects(struct tx *tx) MUST_USE;
 
 #endif

@@ -16,9 +16,10 @@
 #define TOKEN_EPOCH_SHIFT 40
 
 static const char *const names[COUNTER_COUNT] = {
-    [COUNTER_EVENT] = "event",   [COUNTER_TOKEN] = "token",       [COUNTER_EPOCH] = "token_epoch",
-    [COUNTER_TASK] = "task",     [COUNTER_TASK_KEY] = "task_key", [COUNTER_SESSION] = "session",
-    [COUNTER_TICKET] = "ticket",
+    [COUNTER_EVENT] = "event",     [COUNTER_TOKEN] = "token",       [COUNTER_EPOCH] = "token_epoch",
+    [COUNTER_TASK] = "task",       [COUNTER_TASK_KEY] = "task_key", [COUNTER_SESSION] = "session",
+    [COUNTER_TICKET] = "ticket",   [COUNTER_AGENT] = "agent",       [COUNTER_INBOX] = "inbox",
+    [COUNTER_CHANNEL] = "channel", [COUNTER_MESSAGE] = "message",   [COUNTER_OUTGOING] = "outgoing",
 };
 
 static struct counter_state *read_once(struct tx *tx, enum counter which)
@@ -80,4 +81,6 @@ void dibs__counters_saved(dibs *d)
 void dibs__counters_forget(dibs *d)
 {
     memset(d->counters, 0, sizeof d->counters);
+    dibs__leads_forget(d);
+    d->tended.offers_at = 0;
 }

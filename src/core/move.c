@@ -167,6 +167,7 @@ static dibs_status reopen_tx(struct tx *tx, const void *input, void *output)
     dibs__task_set_error(tx, task.key, NULL);
     dibs__task_set_result(tx, task.key, NULL);
     tell(tx, "task:reopened", &task, NULL, in);
+    dibs__notice_drop(tx, &task, "reopened");
     block_dependants(tx, &task);
     return finish(tx, &task, output);
 }
@@ -180,14 +181,24 @@ static dibs_status load_for_agent(struct tx *tx, const struct dibs_move *in, enu
     return status == DIBS_OK ? load_for(tx, in, move, task) : status;
 }
 
+/* For an agent that must be known: nobody would ever ask for a task of a name that was mistyped. */
+static dibs_status load_for_known(struct tx *tx, const struct dibs_move *in, enum task_move move,
+                                  struct task_row *task)
+{
+    struct agent_row agent = {0};
+    dibs_status status = load_for_agent(tx, in, move, task);
+    return status == DIBS_OK ? dibs__agent_load(tx, in->agent_id, &agent) : status;
+}
+
 static dibs_status offer_tx(struct tx *tx, const void *input, void *output)
 {
     const struct dibs_move *in = input;
     struct task_row task = {0};
-    dibs_status status = load_for_agent(tx, in, MOVE_OFFER, &task);
+    dibs_status status = load_for_known(tx, in, MOVE_OFFER, &task);
     if (status != DIBS_OK)
         return status;
     task.offered_to = in->agent_id;
+    task.offered_at = tx->now;
     dibs__task_set_status(tx, &task, MOVE_OFFER, DIBS_TASK_OFFERED);
     dibs__task_set_rejection(tx, task.key, NULL);
     tell(tx, "task:offered", &task, NULL, in);
@@ -215,6 +226,8 @@ static dibs_status review_tx(struct tx *tx, const void *input, void *output)
         status = dibs__session_load(tx, in->session_id, &session);
     if (status == DIBS_OK && !str_eq(task.offered_to, session.agent_id))
         status = refuse_other_agent(tx, &task);
+    if (status == DIBS_OK && dibs__agent_is_full(tx, task.offered_to))
+        status = dibs__agent_refuse_full(tx, task.offered_to);
     if (status != DIBS_OK)
         return status;
     struct claim_grant grant = {.session = &session,
@@ -267,7 +280,7 @@ static dibs_status assign_tx(struct tx *tx, const void *input, void *output)
     const struct dibs_move *in = input;
     struct task_row task = {0};
     struct claim_row ended = {0};
-    dibs_status status = load_for_agent(tx, in, MOVE_ASSIGN, &task);
+    dibs_status status = load_for_known(tx, in, MOVE_ASSIGN, &task);
     if (status != DIBS_OK)
         return status;
     end_claim(tx, &task, "assigned", &ended);

@@ -13,15 +13,16 @@
 static dibs_status owner_tx(struct tx *tx, const void *input, void *output)
 {
     struct dibs_session_owner *out = output;
-    struct db_rows *rows =
-        db_query(tx->db, SQL("SELECT key_id, project, ended_at FROM session WHERE id = $1"),
-                 DB_ARGS(db_t(input)));
+    struct db_rows *rows = db_query(
+        tx->db, SQL("SELECT key_id, project, ended_at, agent_id FROM session WHERE id = $1"),
+        DB_ARGS(db_t(input)));
     if (db_next(rows))
         *out = (struct dibs_session_owner){
             .exists = true,
             .ended = !db_is_null(rows, 2),
             .key_id = db_text(rows, 0, tx->a),
             .project = db_text(rows, 1, tx->a),
+            .agent_id = db_text(rows, 3, tx->a),
         };
     db_done(rows);
     return dibs__store_status(tx);

@@ -42,32 +42,44 @@ static dibs_status refuse_not_held(struct tx *tx, const struct task_row *task,
     return tx->err->code;
 }
 
-dibs_status dibs__claim_of_holder(struct tx *tx, struct task_row *task, const char *session_id,
-                                  int64_t token, struct claim_row *out)
+/* A review is held too, but there is nothing to report of it: it can only be let go. */
+static bool is_held(const struct task_row *task, bool or_reviewed)
 {
-    struct claim_row last = {0};
-    bool ever = dibs__claim_load(tx, task->last_token, &last);
-    bool live = ever && !last.ended_at;
-    if (live && dibs__claim_is_past(tx, &last)) { /* a review too: it is over in the same way */
-        dibs__claim_lapse(tx, &last, "task:claim-expired", "expired", 0);
+    return task->status == DIBS_TASK_IN_PROGRESS ||
+           (or_reviewed && task->status == DIBS_TASK_REVIEWING);
+}
+
+/* or_reviewed: a review of an offer counts as well as work on the task. */
+static dibs_status find_lease(struct tx *tx, struct task_row *task, const char *session_id,
+                              int64_t token, bool or_reviewed, struct claim_row *newest)
+{
+    bool ever = (newest->token && newest->token == task->last_token) ||
+                dibs__claim_load(tx, task->last_token, newest);
+    bool live = ever && !newest->ended_at;
+    if (live && dibs__claim_is_past(tx, newest)) { /* a review too: it is over in the same way */
+        dibs__claim_lapse(tx, newest, "task:claim-expired", "expired", 0);
         tx->keep = true;
         live = false;
         if (!dibs__task_load_key(tx, task->key, task))
             return dibs__store_status(tx);
     }
-    live = live && task->status == DIBS_TASK_IN_PROGRESS;
-    if (!live)
-        return refuse_not_held(tx, task, &last, session_id);
-    if (!str_eq(last.session_id, session_id))
-        return refuse_other_holder(tx, task, &last);
-    if (token && token != last.token)
+    if (!live || !is_held(task, or_reviewed))
+        return refuse_not_held(tx, task, newest, session_id);
+    if (!str_eq(newest->session_id, session_id))
+        return refuse_other_holder(tx, task, newest);
+    if (token && token != newest->token)
         return dibs__refuse(
             tx, DIBS_STALE_TOKEN,
             "token %" PRId64
             " is not that of the current claim on task '%s'; the task was claimed anew since",
             token, task->id);
-    *out = last;
     return DIBS_OK;
+}
+
+dibs_status dibs__claim_of_holder(struct tx *tx, struct task_row *task, const char *session_id,
+                                  int64_t token, struct claim_row *newest)
+{
+    return find_lease(tx, task, session_id, token, false, newest);
 }
 
 /* ---- late reports ---------------------------------------------------------------------------- */
@@ -105,16 +117,19 @@ static void keep_late_result(struct tx *tx, const struct task_row *task,
     tx->keep = true;
 }
 
+static bool is_by_reporter(const struct claim_row *c, const struct dibs_report *in)
+{
+    return c->token && str_eq(c->session_id, in->session_id) &&
+           (!in->token || in->token == c->token);
+}
+
 /* Whether the very same completion was accepted before: by the same session, with the same
  * result. */
 static bool is_repeated_completion(struct tx *tx, const struct task_row *task,
-                                   const struct dibs_report *in)
+                                   const struct claim_row *last, const struct dibs_report *in)
 {
-    struct claim_row last = {0};
     struct dibs_task full = {0};
-    if (task->status != DIBS_TASK_COMPLETED || !dibs__claim_load(tx, task->last_token, &last))
-        return false;
-    if (!str_eq(last.session_id, in->session_id) || (in->token && in->token != last.token))
+    if (task->status != DIBS_TASK_COMPLETED || !is_by_reporter(last, in))
         return false;
     dibs__task_full(tx, task, &full);
     return str_eq(full.result, in->result);
@@ -122,16 +137,12 @@ static bool is_repeated_completion(struct tx *tx, const struct task_row *task,
 
 /* A failure that left attempts can be repeated too, as long as nobody has claimed since. */
 static bool is_repeated_failure(struct tx *tx, const struct task_row *task,
-                                const struct dibs_report *in)
+                                const struct claim_row *last, const struct dibs_report *in)
 {
-    struct claim_row last = {0};
     struct dibs_task full = {0};
     bool queued = task->status == DIBS_TASK_OPEN || task->status == DIBS_TASK_BLOCKED;
     bool stands = task->status == DIBS_TASK_FAILED || (queued && !in->permanent);
-    if (!stands || !dibs__claim_load(tx, task->last_token, &last) ||
-        !str_eq(last.end_reason, "failed"))
-        return false;
-    if (!str_eq(last.session_id, in->session_id) || (in->token && in->token != last.token))
+    if (!stands || !is_by_reporter(last, in) || !str_eq(last->end_reason, "failed"))
         return false;
     dibs__task_full(tx, task, &full);
     return str_eq(full.error, in->error && *in->error ? in->error : "failed") &&
@@ -160,14 +171,11 @@ static dibs_status check_report(struct tx *tx, const struct dibs_report *in)
 }
 
 /* The task is open again and the reporter was the last to hold it. */
-static bool may_complete_late(struct tx *tx, const struct task_row *task,
-                              const struct dibs_report *in, struct claim_row *last)
+static bool may_complete_late(const struct task_row *task, const struct claim_row *last,
+                              const struct dibs_report *in)
 {
-    if (task->status != DIBS_TASK_OPEN)
-        return false;
-    return dibs__claim_load(tx, task->last_token, last) &&
+    return task->status == DIBS_TASK_OPEN && is_by_reporter(last, in) &&
            str_eq(last->kind, "task") && /* who has read an offer has not done the task */
-           str_eq(last->session_id, in->session_id) && (!in->token || in->token == last->token) &&
            last->generation == task->generation;
 }
 
@@ -194,15 +202,16 @@ static dibs_status take_report(struct tx *tx, const struct dibs_report *in, bool
     struct claim_row claim = {0};
     dibs_status status = check_report(tx, in);
     if (status == DIBS_OK)
-        status = dibs__task_load(tx, in->task_id, &task);
+        status = dibs__task_load_claimed(tx, in->task_id, in->token, &task, &claim);
     if (status != DIBS_OK)
         return status;
-    if (completes ? is_repeated_completion(tx, &task, in) : is_repeated_failure(tx, &task, in)) {
+    if (completes ? is_repeated_completion(tx, &task, &claim, in)
+                  : is_repeated_failure(tx, &task, &claim, in)) {
         dibs__task_full(tx, &task, out);
         return DIBS_OK;
     }
     status = dibs__claim_of_holder(tx, &task, in->session_id, in->token, &claim);
-    bool late = completes && status != DIBS_OK && may_complete_late(tx, &task, in, &claim);
+    bool late = completes && status != DIBS_OK && may_complete_late(&task, &claim, in);
     if (status == DIBS_OK || late) {
         struct report r = {.task = &task,
                            .claim = &claim,
@@ -253,9 +262,10 @@ static dibs_status release_tx(struct tx *tx, const void *input, void *output)
     if (status == DIBS_OK)
         status = dibs__check_text(tx->err, "reason", reason, WORD_BYTES_MAX);
     if (status == DIBS_OK)
-        status = dibs__task_load(tx, in->task_id, &task);
+        status = dibs__task_load_claimed(tx, in->task_id, in->token, &task, &claim);
+    bool reports = str_eq(reason, "completed") || str_eq(reason, "failed");
     if (status == DIBS_OK)
-        status = dibs__claim_of_holder(tx, &task, in->session_id, in->token, &claim);
+        status = find_lease(tx, &task, in->session_id, in->token, !reports, &claim);
     if (status != DIBS_OK)
         return status;
     if (str_eq(reason, "completed")) {

@@ -25,11 +25,6 @@ void dibs__serve(dibs *d)
     d->serving = true;
 }
 
-struct dibs_wakes dibs__wakes(const dibs *d)
-{
-    return d->wakes;
-}
-
 /* ---- what is due ----------------------------------------------------------------------------- */
 
 /* Store times; 0: there is none. */
@@ -38,6 +33,7 @@ struct due {
     int64_t lease, task, ticket;
     int64_t warned_lease; /* the first lease of which nobody was warned ends then */
     int64_t assigned;     /* an assigned task may be claimed from then on; nothing to write */
+    int64_t offer;        /* goes back to the pool then */
     int64_t behind;       /* events that the scores do not know yet */
 };
 
@@ -53,6 +49,34 @@ static int64_t look_for_assigned(struct tx *tx, const struct tended *before)
         tx->db, 0,
         SQL("SELECT min(run_after) FROM task WHERE status = 'assigned' AND run_after > $1"),
         DB_ARGS(db_i(before->assigned_at ? before->assigned_at : tx->now)));
+}
+
+/* Those whose assigned tasks have come due since the last look. */
+static void wake_assignees(struct tx *tx, int64_t from)
+{
+    struct db_rows *rows =
+        db_query(tx->db,
+                 SQL("SELECT DISTINCT assignee FROM task WHERE status = 'assigned' AND "
+                     "run_after >= $1 AND run_after <= $2"),
+                 DB_ARGS(db_i(from), db_i(tx->now)));
+    while (db_next(rows))
+        dibs__wake_agent(tx, db_text_borrowed(rows, 0));
+    db_done(rows);
+}
+
+/* Offers are gone through when one of them may be over (dibs__offers_expect), and again after so
+ * long that one which another process has made since may be. */
+static int64_t look_for_offers(struct tx *tx)
+{
+    struct tended *t = &tx->d->tended;
+    bool is_known = t->offers_at && t->clock_offset == tx->d->clock_offset &&
+                    (t->offers == 0 || t->offers > tx->now) &&
+                    tx->now - t->offers_at < dibs__offer_patience(tx->d);
+    if (!is_known) {
+        t->offers = dibs__offers_next(tx);
+        t->offers_at = tx->now;
+    }
+    return t->offers;
 }
 
 static void look(struct tx *tx, struct due *out)
@@ -78,6 +102,9 @@ static void look(struct tx *tx, struct due *out)
                          "AND warned = 0 AND kind = 'task' ORDER BY expires_at LIMIT 1"),
                      DB_ARGS(db_i(from)));
     out->assigned = look_for_assigned(tx, &before);
+    if (out->assigned && out->assigned <= tx->now)
+        wake_assignees(tx, out->assigned);
+    out->offer = look_for_offers(tx);
     out->behind = dibs__scores_behind(tx);
 }
 
@@ -92,11 +119,10 @@ static void remember(dibs *d, const struct due *due)
     if (due->warned_lease && due->warned_lease <= upto)
         upto = due->warned_lease - 1;
     bool assigned_came = due->assigned && due->assigned <= due->now;
-    d->wakes.assigned += assigned_came;
-    d->tended = (struct tended){.clock_offset = d->clock_offset,
-                                .warned_upto = d->settings.min_ttl_ms >= ahead ? upto : 0,
-                                .assigned_at = due->now,
-                                .assigned = assigned_came ? 0 : due->assigned};
+    d->tended.clock_offset = d->clock_offset;
+    d->tended.warned_upto = d->settings.min_ttl_ms >= ahead ? upto : 0;
+    d->tended.assigned_at = due->now;
+    d->tended.assigned = assigned_came ? 0 : due->assigned;
 }
 
 static int64_t warning_of(const dibs *d, const struct due *due)
@@ -114,7 +140,7 @@ static int64_t earliest(int64_t a, int64_t b)
 static int64_t next_write(const dibs *d, const struct due *due)
 {
     int64_t next = earliest(earliest(due->lease, due->task), due->ticket);
-    return earliest(next, warning_of(d, due));
+    return earliest(earliest(next, warning_of(d, due)), due->offer);
 }
 
 /* Counting events into the scores waits for no time, only until it is worth a transaction; if it
@@ -158,8 +184,10 @@ static dibs_status tend_tx(struct tx *tx, const void *input, void *output)
     sum->locks = dibs__locks_expire(tx, NULL);
     sum->expired = dibs__expire_due(tx, TEND_BATCH_MAX, NULL);
     sum->promoted = promote(tx);
+    if (look_for_offers(tx) && tx->d->tended.offers <= tx->now)
+        sum->withdrawn = dibs__offers_withdraw(tx, TEND_BATCH_MAX);
     sum->warned = dibs__warn_expiring(tx);
-    bool had_time = sum->locks + sum->expired + sum->promoted + sum->warned == 0;
+    bool had_time = sum->locks + sum->expired + sum->promoted + sum->withdrawn + sum->warned == 0;
     if (had_time && dibs__scores_behind(tx) >= FOLD_BATCH_MAX)
         dibs__scores_fold(tx, 0);
     look(tx, &out->due);

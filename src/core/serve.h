@@ -23,13 +23,14 @@ struct dibs_due {
     int64_t now_ms;  /* store time */
     int64_t next_ms; /* store time of the next thing to do; 0: nothing known */
     bool more;       /* there was more than fits one short transaction: call again soon */
-    int64_t expired, locks, warned, promoted; /* done by this call */
+    int64_t expired, locks, warned, promoted, withdrawn; /* done by this call */
 };
 /*
  * Does what is due: ends leases and locks past their deadline, warns of those about to end
- * (task:claim-expiring), makes tasks ready whose time has come, counts events into the scores; in
- * portions (at most TEND_BATCH_MAX leases end at once). Reads first (a few microseconds) and takes
- * the write lock only when something is due. Not inside a batch.
+ * (task:claim-expiring), makes tasks ready whose time has come, takes back offers that nobody will
+ * answer, counts events into the scores; in portions (at most TEND_BATCH_MAX leases end at once).
+ * Reads first (a few microseconds) and takes the write lock only when something is due. Not inside
+ * a batch.
  */
 dibs_status dibs__tend(dibs *d, dibs_arena *a, struct dibs_due *out, struct dibs_error *err)
     MUST_USE;
@@ -65,12 +66,21 @@ dibs_status dibs__sessions_here(dibs *d, dibs_arena *a, struct dibs_local_sessio
 dibs_status dibs__session_process_ended(dibs *d, dibs_arena *a, const char *id, int64_t incarnation,
                                         struct dibs_error *err) MUST_USE;
 
-/* How often, on this handle, a task became ready (or assigned) and a lock was let go or handed
- * over: whoever waits looks again when the number has changed. */
+/*
+ * How often, on this handle, a task became ready, an agent got something to look at, a lock was let
+ * go or handed over: whoever waits looks again when the number has changed. Of agents it is also
+ * known which, so that one event does not make a thousand agents look (wake.c).
+ */
 struct dibs_wakes {
-    int64_t tasks, assigned, locks;
+    int64_t tasks, agents, locks;
 };
 struct dibs_wakes dibs__wakes(const dibs *d);
+/* What a waiter for this agent, or for any lead of the project, is woken by; never 0. */
+uint64_t dibs__wake_key(const char *agent_id);
+uint64_t dibs__wake_key_leads(const char *project);
+/* Whether that was woken since `agents` stood there; true also when that cannot be told any
+ * more. */
+bool dibs__is_woken(const dibs *d, int64_t since, uint64_t key);
 
 /* A waiter for a lock that asked inside a batch has left its ticket; this takes it back. */
 dibs_status dibs__lock_give_up(dibs *d, const char *resource, const char *session_id,

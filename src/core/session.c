@@ -97,6 +97,11 @@ void dibs__session_end(struct tx *tx, const char *id, const char *reason)
             SQL("UPDATE session SET status = 'ended', ended_at = $2, end_reason = $3 WHERE id = $1 "
                 "AND ended_at IS NULL"),
             DB_ARGS(db_t(id), db_i(tx->now), db_t(reason)));
+    db_exec(tx->db,
+            SQL("UPDATE agent SET seen_at = $2 WHERE id = (SELECT agent_id FROM session WHERE id = "
+                "$1)"),
+            DB_ARGS(db_t(id), db_i(tx->now)));
+    dibs__offers_expect(tx, NULL);
 }
 
 enum dibs_process dibs__session_process(struct tx *tx, const char *session_id)
@@ -174,7 +179,7 @@ static void read_current(struct tx *tx, struct dibs_session *out)
     while (db_next(rows)) {
         struct claim_row c;
         dibs__claim_row_read(tx, rows, 0, &c);
-        if (c.resource)
+        if (dibs__claim_is_lock(&c))
             out->locks_live++;
         else
             out->claims_live++;
@@ -374,6 +379,8 @@ static dibs_status register_tx(struct tx *tx, const void *input, void *output)
     if (status != DIBS_OK)
         return status;
     const struct dibs_session *s = output;
+    if (s->agent_id)
+        dibs__agent_ensure(tx, s->agent_id, s->project);
     struct event_head head = {
         .type = "session:registered", .project = s->project, .session_id = s->id, .held_ms = -1};
     struct jw *w = dibs__event_begin(tx, &head);

@@ -22,17 +22,11 @@ static void load_attention(struct tx *tx, const char *session_id, struct claim_r
     dibs__claims_collect(tx, rows, out);
 }
 
-static const char *task_id_of(struct tx *tx, const struct claim_row *c)
-{
-    struct task_row task = {0};
-    return c->task_key && dibs__task_load_key(tx, c->task_key, &task) ? task.id : NULL;
-}
-
 static void add_claim(struct tx *tx, struct dibs_claim_list *list, const struct claim_row *c)
 {
     struct dibs_claim *claim = dibs__push(tx, &list->items, &list->count, sizeof *claim);
     if (claim)
-        dibs__claim_full(tx, c, task_id_of(tx, c), claim);
+        dibs__claim_full(tx, c, dibs__claim_task_id(tx, c), claim);
 }
 
 /* Ends the lease if its deadline is past; renewing it would be taking back what may be somebody
@@ -43,10 +37,8 @@ static void renew_or_end(struct tx *tx, struct claim_row *c)
         return;
     if (!dibs__claim_is_past(tx, c))
         dibs__claim_extend(tx, c, tx->now + c->ttl);
-    else if (c->resource)
-        dibs__lock_end(tx, c, "expired", "lock:expired", false);
     else
-        dibs__claim_lapse(tx, c, "task:claim-expired", "expired", 0);
+        dibs__claim_put_back(tx, c, "expired", false, 0);
 }
 
 static void tell(struct tx *tx, const struct claim_row *c, struct dibs_session_news *news,
@@ -59,11 +51,26 @@ static void tell(struct tx *tx, const struct claim_row *c, struct dibs_session_n
     if (str_eq(c->end_reason, "cancelled")) {
         const char **id = dibs__push(tx, cancelled_ids, cancelled, sizeof *id);
         if (id)
-            *id = task_id_of(tx, c);
+            *id = dibs__claim_task_id(tx, c);
     }
     add_claim(tx, &news->lost, c);
     db_exec(tx->db, SQL("UPDATE claim SET attention = 0 WHERE token = $1"),
             DB_ARGS(db_i(c->token)));
+}
+
+/* An agent that nobody has made known has no inbox. */
+static void count_unread(struct tx *tx, const char *agent_id, struct dibs_session_news *news)
+{
+    struct agent_row agent = {0};
+    struct dibs_error ignored = {0}, *err = tx->err;
+    news->unread_messages = news->unread_mentions = -1;
+    tx->err = &ignored;
+    bool known = agent_id && dibs__agent_load(tx, agent_id, &agent) == DIBS_OK;
+    tx->err = err;
+    if (!known)
+        return;
+    news->unread_messages = dibs__inbox_unread(tx, &agent);
+    news->unread_mentions = dibs__mentions_unread(tx, agent.id);
 }
 
 static dibs_status heartbeat_tx(struct tx *tx, const void *input, void *output)
@@ -83,6 +90,7 @@ static dibs_status heartbeat_tx(struct tx *tx, const void *input, void *output)
         tell(tx, &claims.items[i], news, &cancelled, &cancelled_ids);
     }
     news->cancel_requested = (struct dibs_strings){.items = cancelled_ids, .count = cancelled};
+    count_unread(tx, session.agent_id, news);
     status = dibs__store_status(tx);
     return status == DIBS_OK ? dibs__session_read(tx, session.id, false, &news->session) : status;
 }
@@ -201,14 +209,10 @@ static void release_claims(struct tx *tx, const char *session_id, const char *re
     load_attention(tx, session_id, &claims);
     for (size_t i = 0; i < claims.count && db_ok(tx->db); i++) {
         struct claim_row *c = &claims.items[i];
-        struct task_row task = {0};
-        if (c->ended_at || c->resource || !dibs__task_load_key(tx, c->task_key, &task))
+        if (c->ended_at || dibs__claim_is_lock(c))
             continue;
-        if (dibs__claim_is_past(tx, c))
-            dibs__claim_lapse(tx, c, "task:claim-expired", "expired", 0);
-        else
-            dibs__claim_give_back(tx, c, &task, reason, told);
-        dibs__cleaned_add(tx, out, c, task.id, c->end_reason, 0);
+        dibs__claim_put_back(tx, c, reason, told, PUT_BACK_GIVEN);
+        dibs__cleaned_add(tx, out, c, dibs__claim_task_id(tx, c), c->end_reason, 0);
     }
     out->session_id = session_id;
     out->reason = reason;

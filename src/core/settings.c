@@ -10,6 +10,7 @@
 #include "core/core.h"
 
 #include "base/log.h"
+#include "core/hook.h"
 
 #include <errno.h>
 #include <ini.h>
@@ -96,6 +97,8 @@ static int on_config_line(void *user, const char *section, const char *name, con
     if (r->status != DIBS_OK) /* the reader goes on after an error; the first one counts */
         return 0;
     const struct setting *s = find(name);
+    if (!s && dibs__is_hook_setting(name))
+        return 1; /* of the daemon only */
     if (!s)
         r->status = error_set(r->err, DIBS_INVALID_REQUEST,
                               "config file has an unknown setting '%s'", name);

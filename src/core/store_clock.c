@@ -22,6 +22,15 @@ int64_t dibs__clock_now(const dibs *d)
     return d->platform->steady_ms(d->platform->context) + d->clock_offset;
 }
 
+/* How long an offer stands and how long its agent was not heard are durations too. */
+static void shift_offers(struct tx *tx, int64_t delta)
+{
+    db_exec(tx->db,
+            SQL("UPDATE task SET offered_at = offered_at + $1 WHERE offered_to IS NOT NULL"),
+            DB_ARGS(db_i(delta)));
+    db_exec(tx->db, SQL("UPDATE agent SET seen_at = seen_at + $1"), DB_ARGS(db_i(delta)));
+}
+
 static void shift_leases(struct tx *tx, int64_t delta)
 {
     db_exec(tx->db,
@@ -33,6 +42,7 @@ static void shift_leases(struct tx *tx, int64_t delta)
             DB_ARGS(db_i(delta)));
     db_exec(tx->db, SQL("UPDATE lock_wait SET gives_up_at = gives_up_at + $1"),
             DB_ARGS(db_i(delta)));
+    shift_offers(tx, delta);
     /* a back-off is a duration; run_after is a date and stays */
     db_exec(tx->db,
             SQL("UPDATE task SET due_at = due_at + $1 WHERE due_at IS NOT NULL "
@@ -42,8 +52,23 @@ static void shift_leases(struct tx *tx, int64_t delta)
             SQL("UPDATE counter SET value = value + $1 "
                 "WHERE (name = 'cleanup_at' OR name = 'alive_at') AND value > 0"),
             DB_ARGS(db_i(delta)));
+    /* so is the pause before a reply is sent again */
+    db_exec(tx->db, SQL("UPDATE outgoing SET due_at = due_at + $1 WHERE status = 'waiting'"),
+            DB_ARGS(db_i(delta)));
     /* how long an answer can be asked for again is a duration too */
     db_exec(tx->db, SQL("UPDATE idempotency SET at = at + $1"), DB_ARGS(db_i(delta)));
+}
+
+/* Nobody could answer an offer meanwhile, nor be heard. */
+static void extend_offers(struct tx *tx, int64_t since, int64_t by)
+{
+    db_exec(tx->db,
+            SQL("UPDATE task SET offered_at = offered_at + $1 WHERE offered_to IS NOT NULL AND "
+                "offered_at <= $2"),
+            DB_ARGS(db_i(by), db_i(since)));
+    db_exec(tx->db,
+            SQL("UPDATE agent SET seen_at = seen_at + $1 WHERE seen_at <= $2 AND seen_at > $3"),
+            DB_ARGS(db_i(by), db_i(since), db_i(since - tx->d->settings.orphan_threshold_ms)));
 }
 
 /* A lease that had ended by `since`, or was renewed after it, has lost nothing. */
@@ -52,6 +77,7 @@ int64_t dibs__leases_extend(struct tx *tx, int64_t since, const char *reason)
     int64_t by = tx->now - since;
     if (by <= 0)
         return 0;
+    extend_offers(tx, since, by);
     db_exec(tx->db,
             SQL("UPDATE session SET heartbeat_at = heartbeat_at + $1 "
                 "WHERE ended_at IS NULL AND heartbeat_at <= $2"),

@@ -96,6 +96,14 @@ static dibs_status check_new(struct tx *tx, const struct dibs_task_new *in)
     return status;
 }
 
+/* A task for an agent that nobody knows would wait for ever. */
+static dibs_status check_agent(struct tx *tx, const struct dibs_task_new *in)
+{
+    struct agent_row agent = {0};
+    const char *id = in->assignee ? in->assignee : in->offered_to;
+    return id ? dibs__agent_load(tx, id, &agent) : DIBS_OK;
+}
+
 /* ---- creating -------------------------------------------------------------------------------- */
 
 static const char *next_task_id(struct tx *tx)
@@ -113,22 +121,26 @@ static void insert_row(struct tx *tx, struct task_row *row)
 {
     row->key = dibs__counter_take(tx, COUNTER_TASK_KEY, 1);
     tx->d->wakes.tasks += row->ready;
-    tx->d->wakes.assigned += row->status == DIBS_TASK_ASSIGNED;
+    if (row->assignee)
+        dibs__wake_agent(tx, row->assignee);
+    if (row->offered_to)
+        dibs__offers_expect(tx, row);
     db_exec(
         tx->db,
         SQL("INSERT INTO task (key, id, project, title, type, phase, status, ready, priority, "
             "attempts, "
             "max_attempts, generation, "
             "version, run_after, due_at, claim_timeout, assignee, offered_to, dedupe_key, "
-            "created_at, updated_at, parts) "
+            "created_at, updated_at, parts, offered_at) "
             "VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, 0, $10, 1, 1, $11, $12, $13, $14, $15, "
-            "$16, $17, $17, $18)"),
+            "$16, $17, $17, $18, $19)"),
         DB_ARGS(db_i(row->key), db_t(row->id), db_t(row->project), db_t(row->title),
                 db_t(row->type), db_t(row->phase), db_t(dibs_task_status_name(row->status)),
                 db_i(row->ready), db_i(row->priority), db_i(row->max_attempts),
                 db_i_or_null(row->run_after), db_i_or_null(row->due_at),
                 db_i_or_null(row->claim_timeout), db_t(row->assignee), db_t(row->offered_to),
-                db_t(row->dedupe_key), db_i(row->created_at), db_i(row->parts)));
+                db_t(row->dedupe_key), db_i(row->created_at), db_i(row->parts),
+                db_i_or_null(row->offered_at)));
 }
 
 static void insert_body(struct tx *tx, int64_t key, const char *description, const char *params,
@@ -207,6 +219,7 @@ static dibs_status make_row(struct tx *tx, const struct dibs_task_new *in, struc
         .claim_timeout = in->claim_timeout_ms,
         .assignee = in->assignee,
         .offered_to = in->offered_to,
+        .offered_at = in->offered_to ? tx->now : 0,
         .dedupe_key = in->dedupe_key,
         .created_at = tx->now,
         .updated_at = tx->now,
@@ -305,6 +318,8 @@ static dibs_status create_tx(struct tx *tx, const void *input, void *output)
         return DIBS_OUT_OF_MEMORY;
     for (size_t i = 0; i < create->count; i++) {
         dibs_status status = check_new(tx, &create->in[i]);
+        if (status == DIBS_OK)
+            status = check_agent(tx, &create->in[i]);
         if (status == DIBS_OK)
             status = make_row(tx, &create->in[i], &rows[i], &duplicate[i]);
         if (status != DIBS_OK)

@@ -43,6 +43,7 @@ void dibs__task_row_read(struct tx *tx, struct db_rows *rows, struct task_row *o
         .updated_at = db_int(rows, 21),
         .finished_at = db_int(rows, 22),
         .parts = db_int(rows, 23),
+        .offered_at = db_int(rows, 24),
     };
 }
 
@@ -74,6 +75,47 @@ bool dibs__task_load_key(struct tx *tx, int64_t key, struct task_row *out)
                                   SQL("SELECT " TASK_COLUMNS " FROM task t WHERE t.key = $1"),
                                   DB_ARGS(db_i(key))),
                          out);
+}
+
+static bool read_with_claim(struct tx *tx, struct db_rows *rows, struct task_row *task,
+                            struct claim_row *newest)
+{
+    bool found = db_next(rows);
+    if (found) {
+        dibs__task_row_read(tx, rows, task);
+        dibs__claim_row_read(tx, rows, TASK_COLUMN_COUNT, newest);
+    }
+    db_done(rows);
+    return found && db_ok(tx->db);
+}
+
+#define TASK_AND_CLAIM "SELECT " TASK_COLUMNS ", " CLAIM_COLUMNS " FROM "
+
+/* A token is the key of its row and leads to the task, so the id need not be looked up. Whether it
+ * is the right task, and the newest claim, is seen then. */
+dibs_status dibs__task_load_claimed(struct tx *tx, const char *id, int64_t token,
+                                    struct task_row *task, struct claim_row *newest)
+{
+    dibs_status status = dibs__check_id(tx->err, "id", id);
+    if (status != DIBS_OK)
+        return status;
+    if (token &&
+        read_with_claim(tx,
+                        db_query(tx->db,
+                                 SQL(TASK_AND_CLAIM "claim c JOIN task t ON t.key = c.task_key "
+                                                    "WHERE c.token = $1"),
+                                 DB_ARGS(db_i(token))),
+                        task, newest) &&
+        task->last_token == token && str_eq(task->id, id))
+        return DIBS_OK;
+    if (read_with_claim(tx,
+                        db_query(tx->db,
+                                 SQL(TASK_AND_CLAIM "task t LEFT JOIN claim c "
+                                                    "ON c.token = t.last_token WHERE t.id = $1"),
+                                 DB_ARGS(db_t(id))),
+                        task, newest))
+        return DIBS_OK;
+    return dibs__refuse(tx, DIBS_TASK_NOT_FOUND, "there is no task '%s'", id);
 }
 
 /* ---- the whole task -------------------------------------------------------------------------- */
@@ -131,6 +173,7 @@ static void fill_without_claim(struct tx *tx, const struct task_row *row, struct
         .priority = row->priority,
         .assignee = row->assignee,
         .offered_to = row->offered_to,
+        .offered_at_ms = row->offered_at,
         .run_after_ms = row->due_at ? row->due_at : row->run_after,
         .attempts = row->attempts,
         .max_attempts = row->max_attempts,
@@ -148,6 +191,10 @@ static void fill_without_claim(struct tx *tx, const struct task_row *row, struct
         read_tags(tx, row->key, out);
     if (has_part(tx, row, PART_NEEDS))
         dibs__dependencies_read(tx, row->key, out);
+    if (has_part(tx, row, PART_NOTICE))
+        out->notified_at_ms =
+            db_value_int(tx->db, 0, SQL("SELECT notified_at FROM notice WHERE task_key = $1"),
+                         DB_ARGS(db_i(row->key)));
 }
 
 void dibs__task_full_claimed(struct tx *tx, const struct task_row *row, const struct claim_row *c,

@@ -186,6 +186,8 @@ void dibs__task_set_status(struct tx *tx, struct task_row *row, enum task_move m
     to = or_blocked(tx, row, to);
     bool was_ready = row->ready, was_running = row->status == DIBS_TASK_IN_PROGRESS;
     row->status = to;
+    if (to != DIBS_TASK_OFFERED && to != DIBS_TASK_REVIEWING)
+        row->offered_at = 0;
     row->finished_at = dibs__task_is_final(to) ? tx->now : 0;
     bool due = row->due_at <= tx->now;
     row->ready = to == DIBS_TASK_OPEN && due;
@@ -208,22 +210,32 @@ void dibs__task_add_parts(struct tx *tx, int64_t key, int64_t parts)
     tx->parts |= parts;
 }
 
+/* Those who wait for it, now that it is so. */
+static void wake(struct tx *tx, const struct task_row *row)
+{
+    tx->d->wakes.tasks += row->ready;
+    if (row->status == DIBS_TASK_ASSIGNED)
+        dibs__wake_agent(tx, row->assignee);
+    if (row->status == DIBS_TASK_OFFERED)
+        dibs__offers_expect(tx, row);
+}
+
 void dibs__task_save(struct tx *tx, struct task_row *row)
 {
     row->version++;
     row->updated_at = tx->now;
-    tx->d->wakes.tasks += row->ready;
-    tx->d->wakes.assigned += row->status == DIBS_TASK_ASSIGNED;
+    wake(tx, row);
     db_exec(tx->db,
             SQL("UPDATE task SET status = $2, ready = $3, attempts = $4, generation = $5, version "
                 "= $6, due_at = $7, "
                 "assignee = $8, offered_to = $9, last_token = $10, updated_at = $11, finished_at = "
-                "$12, parts = parts | $13 WHERE key = $1"),
+                "$12, parts = parts | $13, offered_at = $14 WHERE key = $1"),
             DB_ARGS(db_i(row->key), db_t(dibs_task_status_name(row->status)), db_i(row->ready),
                     db_i(row->attempts), db_i(row->generation), db_i(row->version),
                     db_i_or_null(row->due_at), db_t(row->assignee), db_t(row->offered_to),
                     db_i_or_null(row->last_token), db_i(row->updated_at),
-                    db_i_or_null(row->finished_at), db_i(row->parts)));
+                    db_i_or_null(row->finished_at), db_i(row->parts),
+                    db_i_or_null(row->offered_at)));
 }
 
 struct jw *dibs__task_event(struct tx *tx, const char *type, const struct task_row *row,

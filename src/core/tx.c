@@ -127,6 +127,7 @@ static void undo_to(struct tx *tx, size_t drafts)
     db_rollback_to(tx->db);
     dibs__drafts_cut(tx->d, drafts);
     tx->d->looked_at = 0; /* what was put back may be due again */
+    dibs__leads_forget(tx->d);
 }
 
 /* ---- levels: savepoints opened by dibs_batch_begin ------------------------------------------- */

@@ -8,6 +8,7 @@
  *   - what the newest event of a task says (status, attempts, version) is what its row says;
  *   - a task is in_progress or reviewing exactly when it has one live claim, the newest;
  *   - a claim is live exactly when the journal has granted and not ended it.
+ * Claims on other subjects than tasks are compared in verify_subject.c.
  * The first disagreement is the answer. Renewals of leases have no events and are not compared.
  */
 #include "core/core.h"
@@ -44,17 +45,23 @@ static dibs_status verify_numbers(struct tx *tx, int64_t *first)
 
 static bool grants(const char *type)
 {
-    return str_eq(type, "task:claimed") || str_eq(type, "task:reviewing") ||
-           str_eq(type, "lock:taken");
+    static const char *const types[] = {"task:claimed",  "task:reviewing",   "lock:taken",
+                                        "inbox:claimed", "mentions:claimed", "notices:claimed"};
+    for (size_t i = 0; i < COUNT_OF(types); i++)
+        if (str_eq(types[i], type))
+            return true;
+    return false;
 }
 
 /* Whether an event of this type that names a token ends that claim. */
 static bool ends(const char *type)
 {
     static const char *const types[] = {
-        "task:completed", "task:released", "task:claim-expired", "task:claim-orphaned",
-        "task:cancelled", "task:blocked",  "task:offered",       "task:accepted",
-        "task:rejected",  "task:assigned", "lock:released",      "lock:expired"};
+        "task:completed",    "task:released",    "task:claim-expired", "task:claim-orphaned",
+        "task:cancelled",    "task:blocked",     "task:offered",       "task:accepted",
+        "task:rejected",     "task:assigned",    "lock:released",      "lock:expired",
+        "inbox:released",    "inbox:read",       "inbox:responded",    "inbox:delegated",
+        "mentions:released", "notices:released", "notices:told"};
     for (size_t i = 0; i < COUNT_OF(types); i++)
         if (str_eq(types[i], type))
             return true;
@@ -223,7 +230,7 @@ static dibs_status verify_holders(struct tx *tx)
     int64_t stray =
         db_value_int(tx->db, 0,
                      SQL("SELECT count(*) FROM claim c LEFT JOIN task t ON t.key = c.task_key "
-                         "WHERE c.ended_at IS NULL AND c.kind <> 'lock' "
+                         "WHERE c.ended_at IS NULL AND (c.kind = 'task' OR c.kind = 'review') "
                          "AND (t.key IS NULL OR coalesce(t.last_token, 0) <> c.token "
                          "OR t.status <> "
                          "CASE c.kind WHEN 'task' THEN 'in_progress' ELSE 'reviewing' END)"),
@@ -265,6 +272,8 @@ dibs_status dibs__verify(struct tx *tx)
         status = verify_holders(tx);
     if (status == DIBS_OK)
         status = verify_parts(tx);
+    if (status == DIBS_OK)
+        status = dibs__verify_subjects(tx);
     if (status == DIBS_OK)
         status = verify_tasks(tx);
     return status == DIBS_OK ? verify_tokens(tx, first == 1) : status;

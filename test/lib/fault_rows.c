@@ -263,8 +263,9 @@ int fault_tests(const char *group, const char *promise, fault_body *const *bodie
 {
     static struct CMUnitTest tests[200];
     static char names[200][160];
-    const struct fault_row *const tables[] = {fault_task_rows, fault_session_rows,
-                                              fault_serve_rows};
+    const struct fault_row *const tables[] = {fault_task_rows,  fault_session_rows,
+                                              fault_serve_rows, fault_channel_rows,
+                                              fault_inbox_rows, fault_agent_rows};
     size_t count = 0;
     current_bodies = bodies;
     current_body_count = body_count;

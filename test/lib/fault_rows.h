@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * fault_rows.h: every operation of dibs.h once or more, as a row that can be run again and again on
- * a scene, and the runner that makes its first, second, third ... call fail.
+ * fault_rows.h: every operation of the headers once or more, as a row that can be run again and
+ * again on a scene, and the runner that makes its first, second, third ... call fail.
  */
 #ifndef TEST_FAULT_ROWS_H
 #define TEST_FAULT_ROWS_H
@@ -10,7 +10,7 @@
 #include "scene.h"
 
 struct fault_row {
-    const char *operation; /* the function of dibs.h */
+    const char *operation; /* the function of dibs.h or dibs_swarm.h */
     const char *which;     /* what is special about this row; NULL */
     dibs_status (*call)(struct scene *s, dibs_arena *a);
     dibs_status answers; /* when nothing fails */
@@ -20,7 +20,8 @@ struct fault_row {
     void (*prepare)(struct scene *s); /* what the scene needs besides; NULL */
 };
 /* end with call NULL */
-extern const struct fault_row fault_task_rows[], fault_session_rows[], fault_serve_rows[];
+extern const struct fault_row fault_task_rows[], fault_session_rows[], fault_serve_rows[],
+    fault_channel_rows[], fault_inbox_rows[], fault_agent_rows[];
 
 /* SQLite asks for memory very often. Unless DIBS_TEST_SCALE is above 1, its later requests are
  * failed only here and there. */

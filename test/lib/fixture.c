@@ -96,9 +96,20 @@ const char *make_session(struct fixture *f, const char *id)
     return s.id;
 }
 
+const char *know_agent(struct fixture *f, const char *id)
+{
+    struct dibs_agent agent = {0};
+    const char *name = strlen(id) > 64 ? "somebody" : id;
+    struct dibs_agent_new in = {.id = id, .name = name, .max_tasks = DIBS_VALUE(100)};
+    assert_ok(f, dibs_agent_register(f->d, f->a, &in, &agent, &f->err));
+    return agent.id;
+}
+
 struct dibs_task make_task_as(struct fixture *f, struct dibs_task_new in)
 {
     struct dibs_task_list out = {0};
+    if (in.assignee || in.offered_to)
+        know_agent(f, in.assignee ? in.assignee : in.offered_to);
     if (!in.title)
         in.title = in.id ? in.id : "a task";
     assert_ok(f, dibs_task_create(f->d, f->a, &in, 1, &out, &f->err));

@@ -68,7 +68,10 @@ void fixture_reopen(struct fixture *f); /* closes f->d and opens it anew */
 
 /* The usual beginnings; each expects success. */
 const char *make_session(struct fixture *f, const char *id); /* registered without a process */
-const char *make_task(struct fixture *f, const char *id);    /* title = id, type "work" */
+/* An agent that may hold as much as any test likes; make_task_as makes those known that it
+ * names. */
+const char *know_agent(struct fixture *f, const char *id);
+const char *make_task(struct fixture *f, const char *id); /* title = id, type "work" */
 struct dibs_task make_task_as(struct fixture *f, struct dibs_task_new in);
 struct dibs_claim claim(struct fixture *f, const char *task, const char *session);
 struct dibs_task get_task(struct fixture *f, const char *id);

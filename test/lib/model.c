@@ -242,12 +242,23 @@ static void revive(struct model *m, struct m_claim *c)
     t->unseen = false;
 }
 
+static void extend_offers(struct model *m, int64_t since, int64_t by)
+{
+    for (int i = 0; i < m->task_count; i++)
+        if (m->tasks[i].offered_to && m->tasks[i].offered_at <= since)
+            m->tasks[i].offered_at += by;
+    for (int i = 0; i < 2; i++) /* who was not heard for longer is gone already */
+        if (m->agents[i].seen <= since && m->agents[i].seen > since - MINUTES(10))
+            m->agents[i].seen += by;
+}
+
 void model_extend(struct model *m, int64_t by)
 {
     int64_t since = m->now - by;
     for (int i = 0; i < MODEL_SESSIONS; i++)
         if (m_is_there(m, i) && m->sessions[i].heartbeat <= since)
             m->sessions[i].heartbeat += by;
+    extend_offers(m, since, by);
     for (int i = 0; i < m->claim_count; i++) {
         struct m_claim *c = &m->claims[i];
         bool unseen = c->kind != M_LOCK && m->tasks[c->task].unseen && m->tasks[c->task].claim == i;

@@ -51,6 +51,7 @@ struct m_task {
     int64_t priority, attempts, max_attempts, generation, claim_timeout;
     int64_t run_after;           /* a date: store time; 0 none */
     int64_t due;                 /* end of a back-off; 0 none */
+    int64_t offered_at;          /* while it is offered or reviewed */
     int64_t due_least, due_most; /* a back-off the store has just chosen */
     bool by_hand;                /* blocked by somebody, not only by dependencies */
     uint64_t needs;              /* bit i: task i */
@@ -78,6 +79,10 @@ struct model {
     int claim_count, claim_room;
     int64_t processes[MODEL_SESSIONS]; /* slot i has pid 100 + i; which life of it, 0 dead */
     int64_t lives;
+    struct m_agent { /* those that there are, from the beginning */
+        const char *id;
+        int64_t seen;
+    } agents[2];
 };
 
 void model_init(struct model *m);
@@ -110,11 +115,15 @@ void m_renew(struct model *m, struct m_claim *c, int64_t by); /* never nearer */
 void m_give_back(struct model *m, struct m_claim *c, const char *reason, bool told);
 void m_complete(struct model *m, struct m_task *t, const char *result);
 enum dibs_process m_process(const struct model *m, int session);
+void m_agent_seen(struct model *m, const char *agent); /* NULL is fine */
 /* Every lease whose deadline has come ends now. */
 void model_settle(struct model *m);
 /* After a boot: the time since the store last wrote anything does not count, and its clock shows
  * the time of day, but never an earlier time than it has shown. */
 void model_reboot(struct model *m, int64_t wall_ms);
+
+/* Offers that nobody answered, or whose agent is gone, go back to the pool; how many. */
+int64_t model_withdraw(struct model *m);
 
 /* ---- operations; each answers what the store must answer ------------------------------------- */
 

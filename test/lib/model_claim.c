@@ -161,17 +161,27 @@ dibs_status model_review(struct model *m, int task, int session, int64_t ttl)
 
 /* ---- the holder ------------------------------------------------------------------------------ */
 
-/* DIBS_OK when the session holds the task under this token (0: any), else why not. */
-static dibs_status check_holder(struct model *m, const struct m_task *t, int session, int64_t token)
+/* DIBS_OK when the session holds the task, or its review, under this token (0: any), else why
+ * not. */
+static dibs_status check_lease(struct model *m, const struct m_task *t, int session, int64_t token)
 {
     struct m_claim *c = m_claim_of(m, t);
-    if (!c || c->ended || c->kind == M_REVIEW) {
+    if (!c || c->ended) {
         bool expired = c && c->session == session && c->ended && m_same(c->reason, "expired");
         return expired ? DIBS_CLAIM_EXPIRED : DIBS_TASK_NOT_CLAIMED;
     }
     if (c->session != session)
         return DIBS_NOT_CLAIM_OWNER;
     return token && token != c->token ? DIBS_STALE_TOKEN : DIBS_OK;
+}
+
+/* The same, and a review does not count. */
+static dibs_status check_holder(struct model *m, const struct m_task *t, int session, int64_t token)
+{
+    struct m_claim *c = m_claim_of(m, t);
+    if (c && !c->ended && c->kind == M_REVIEW)
+        return DIBS_TASK_NOT_CLAIMED;
+    return check_lease(m, t, session, token);
 }
 
 dibs_status model_heartbeat(struct model *m, int task, int session, int64_t token, int64_t extend)
@@ -255,7 +265,9 @@ dibs_status model_release_claim(struct model *m, int task, int session, int64_t 
     if (task == NOBODY)
         return DIBS_TASK_NOT_FOUND;
     struct m_task *t = &m->tasks[task];
-    dibs_status status = check_holder(m, t, session, token);
+    bool reports = m_same(reason, "completed") || m_same(reason, "failed");
+    dibs_status status =
+        reports ? check_holder(m, t, session, token) : check_lease(m, t, session, token);
     if (status != DIBS_OK)
         return status;
     if (m_same(reason, "completed"))

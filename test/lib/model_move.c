@@ -55,6 +55,7 @@ dibs_status model_create(struct model *m, const struct m_new *in, int *at)
                          .claim_timeout = in->claim_timeout,
                          .run_after = in->run_after,
                          .needs = in->needs,
+                         .offered_at = m->now,
                          .generation = 1,
                          .claim = NOBODY};
     if (in->id)
@@ -159,6 +160,7 @@ dibs_status model_offer(struct model *m, int task, const char *agent)
     struct m_task *t = &m->tasks[task];
     t->offered_to = agent;
     t->status = DIBS_TASK_OFFERED;
+    t->offered_at = m->now;
     t->due = 0;
     return DIBS_OK;
 }

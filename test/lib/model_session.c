@@ -8,6 +8,7 @@
 
 #define STALE_MS MINUTES(5)
 #define ORPHAN_MS MINUTES(10)
+#define OFFER_TTL_MS MINUTES(60)
 #define LOCK_TTL_MS MINUTES(1)
 #define LOOK_BACK 200 /* claims of a session that resume looks at */
 
@@ -28,6 +29,7 @@ void model_register(struct model *m, int session, const char *project, const cha
     s->exists = true;
     s->status = DIBS_SESSION_ACTIVE;
     s->heartbeat = m->now;
+    m_agent_seen(m, s->agent);
 }
 
 dibs_status model_session_heartbeat(struct model *m, int session)
@@ -124,6 +126,7 @@ dibs_status model_deregister(struct model *m, int session)
             m_end(c, "session_deregistered", true);
     }
     m->sessions[session].status = DIBS_SESSION_ENDED;
+    m_agent_seen(m, m->sessions[session].agent);
     return DIBS_OK;
 }
 
@@ -171,6 +174,7 @@ static void end_session(struct model *m, int session, const char *reason)
         if (m->claims[i].session == session && !m->claims[i].ended)
             orphan(m, &m->claims[i], reason);
     m->sessions[session].status = DIBS_SESSION_ENDED;
+    m_agent_seen(m, m->sessions[session].agent);
 }
 
 void model_process_ended(struct model *m, int session)
@@ -203,6 +207,48 @@ void model_cleanup_sessions(struct model *m, struct dibs_stale_sessions *out)
         end_session(m, i, reason);
         out->ended++;
     }
+}
+
+/* ---- agents ---------------------------------------------------------------------------------- */
+
+void m_agent_seen(struct model *m, const char *agent)
+{
+    for (int i = 0; i < 2; i++)
+        if (m_same(m->agents[i].id, agent))
+            m->agents[i].seen = m->now;
+}
+
+static bool has_session(const struct model *m, const char *agent)
+{
+    for (int i = 0; i < MODEL_SESSIONS; i++)
+        if (m_is_there(m, i) && m_same(m->sessions[i].agent, agent))
+            return true;
+    return false;
+}
+
+static bool is_given_up(const struct model *m, const struct m_task *t)
+{
+    int64_t heard = t->offered_at;
+    if (m->now - t->offered_at >= OFFER_TTL_MS)
+        return true;
+    for (int i = 0; i < 2; i++)
+        if (m_same(m->agents[i].id, t->offered_to) && m->agents[i].seen > heard)
+            heard = m->agents[i].seen;
+    return !has_session(m, t->offered_to) && m->now - heard >= ORPHAN_MS;
+}
+
+int64_t model_withdraw(struct model *m)
+{
+    int64_t count = 0;
+    for (int i = 0; i < m->task_count; i++) {
+        struct m_task *t = &m->tasks[i];
+        if (t->status != DIBS_TASK_OFFERED || !is_given_up(m, t))
+            continue;
+        t->offered_to = NULL;
+        m_queue(m, t, DIBS_TASK_OPEN);
+        count++;
+    }
+    return count;
 }
 
 /* ---- locks ----------------------------------------------------------------------------------- */

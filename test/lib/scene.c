@@ -267,10 +267,30 @@ static uint64_t add(uint64_t hash, const void *bytes, size_t count)
 /* Prepared once for each eye: a digest is taken thousands of times. */
 static uint64_t add_table(struct scene *s, uint64_t hash, size_t table)
 {
-    static const char *const names[SCENE_TABLES] = {
-        "counter",   "clock", "identity",    "session",          "task",
-        "task_body", "score", "task_tag",    "task_dependency",  "claim",
-        "lock_wait", "event", "idempotency", "schema_migration", "api_key"};
+    static const char *const names[SCENE_TABLES] = {"counter",
+                                                    "clock",
+                                                    "identity",
+                                                    "session",
+                                                    "task",
+                                                    "task_body",
+                                                    "score",
+                                                    "task_tag",
+                                                    "task_dependency",
+                                                    "claim",
+                                                    "lock_wait",
+                                                    "event",
+                                                    "idempotency",
+                                                    "schema_migration",
+                                                    "api_key",
+                                                    "agent",
+                                                    "inbox_message",
+                                                    "delivery",
+                                                    "outgoing",
+                                                    "channel",
+                                                    "channel_message",
+                                                    "mention",
+                                                    "channel_reader",
+                                                    "notice"};
     char sql[160];
     sqlite3_stmt **stmt = &s->tables[table];
     snprintf(sql, sizeof sql, "SELECT * FROM \"%s\" ORDER BY 1, 2", names[table]);

@@ -19,7 +19,7 @@
 struct sqlite3;
 struct sqlite3_stmt;
 
-#define SCENE_TABLES 15
+#define SCENE_TABLES 24
 
 struct scene {
     struct fixture *f;

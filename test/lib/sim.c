@@ -293,6 +293,10 @@ static void start(struct sim *s)
     for (int i = 0; i < MODEL_SESSIONS; i++)
         s->m.sessions[i].id = ids[i];
     s->handles[0] = s->f->d;
+    for (int i = 0; i < 2; i++) {
+        s->m.agents[i].id = know_agent(s->f, sim_agents[i + 1]) ? sim_agents[i + 1] : NULL;
+        s->m.agents[i].seen = s->m.now;
+    }
     s->handles[1] = fixture_open(s->f);
 }
 

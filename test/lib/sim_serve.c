@@ -8,13 +8,21 @@
 #include "core/serve.h"
 #include "sim.h"
 
+/* Tasks whose back-off is over are ready, and stay so if a reboot takes time back. */
+static void note_promoted(struct model *m)
+{
+    for (int i = 0; i < m->task_count; i++)
+        if (m->tasks[i].status == DIBS_TASK_OPEN && m->tasks[i].due <= m->now)
+            m->tasks[i].due = 0;
+}
+
 /* Tending may find nothing and only read; a sweep of locks first makes it a writer in any case, so
  * that the clock is followed. */
 static void op_tend(struct sim *s)
 {
     struct dibs_cleaned locks = {0};
     struct dibs_due due = {0};
-    int64_t expected = 0, expired = 0;
+    int64_t expected = 0, expired = 0, withdrawn = 0;
     sim_begin(s, "tend");
     for (int i = 0; i < s->m.task_count; i++)
         expected += s->m.tasks[i].unseen;
@@ -22,10 +30,15 @@ static void op_tend(struct sim *s)
     do {
         sim_answer(s, DIBS_OK, dibs__tend(s->d, s->a, &due, &s->err));
         expired += due.expired;
+        withdrawn += due.withdrawn;
     } while (due.more);
     if (expired != expected || due.locks != 0)
         sim_fail(s, "ended %" PRId64 " claims and %" PRId64 " locks, not %" PRId64 " and none",
                  expired, due.locks, expected);
+    note_promoted(&s->m);
+    int64_t given_up = model_withdraw(&s->m);
+    if (withdrawn != given_up)
+        sim_fail(s, "took back %" PRId64 " offers, not %" PRId64, withdrawn, given_up);
     if (due.next_ms && due.next_ms <= due.now_ms)
         sim_fail(s, "is done, but the next thing to do is due");
 }

@@ -241,6 +241,7 @@ static struct dibs_sweep sweep_model(struct sim *s)
     model_cleanup_sessions(&s->m, &sessions);
     sum.sessions_stale = sessions.stale;
     sum.sessions_ended = sessions.ended;
+    model_withdraw(&s->m);
     return sum;
 }
 

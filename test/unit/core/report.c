@@ -545,6 +545,20 @@ static void test_a_second_release_finds_nobody_holding_it(void **state)
     assert_event_count(f, "task:released", 1);
 }
 
+static void test_the_token_of_another_task_is_stale(void **state)
+{
+    struct fixture *f = *state;
+    make_session(f, "s");
+    make_task(f, "t");
+    make_task(f, "other");
+    int64_t token = claim(f, "other", "s").token;
+    claim(f, "t", "s");
+    for (int i = 0; i < 5; i++)
+        assert_refused(f, DIBS_STALE_TOKEN, report(f, i, "s", token));
+    assert_int_equal(get_task(f, "t").status, DIBS_TASK_IN_PROGRESS);
+    assert_int_equal(get_task(f, "other").status, DIBS_TASK_IN_PROGRESS);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -555,6 +569,7 @@ int main(void)
         STORE_TEST(test_bad_reports_are_refused_by_name),
         STORE_TEST(test_a_session_that_does_not_hold_the_task_reports_in_vain),
         STORE_TEST(test_a_wrong_token_is_stale_whatever_is_reported),
+        STORE_TEST(test_the_token_of_another_task_is_stale),
         STORE_TEST(test_a_task_that_nobody_holds_takes_no_report),
         STORE_TEST(test_after_somebody_else_took_it_the_former_holder_is_refused),
         STORE_TEST(test_after_the_deadline_only_a_completion_is_taken),

@@ -181,16 +181,18 @@ static void test_those_who_wait_are_woken_when_the_time_of_an_assigned_task_come
     int64_t at = now_ms(f) + 5000;
     make_task_as(
         f, (struct dibs_task_new){.id = "a", .title = "a", .assignee = "ann", .run_after_ms = at});
-    int64_t before = dibs__wakes(f->d).assigned;
+    int64_t before = dibs__wakes(f->d).agents;
     assert_int_equal(tend(f).next_ms, at);
     world_pass(&f->world, 4999);
     tend(f);
-    assert_int_equal(dibs__wakes(f->d).assigned, before);
+    assert_int_equal(dibs__wakes(f->d).agents, before);
     world_pass(&f->world, 1);
     assert_int_equal(tend(f).next_ms, 0);
-    assert_int_equal(dibs__wakes(f->d).assigned, before + 1);
+    assert_int_equal(dibs__wakes(f->d).agents, before + 1);
+    assert_true(dibs__is_woken(f->d, before, dibs__wake_key("ann")));
+    assert_false(dibs__is_woken(f->d, before, dibs__wake_key("bob")));
     tend(f);
-    assert_int_equal(dibs__wakes(f->d).assigned, before + 1);
+    assert_int_equal(dibs__wakes(f->d).agents, before + 1);
 }
 
 static void test_what_another_process_has_ended_is_not_ended_again(void **state)

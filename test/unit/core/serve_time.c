@@ -298,11 +298,12 @@ static void test_every_way_to_become_claimable_wakes(void **state)
     before = now;
     now = dibs__wakes(f->d);
     assert_true(now.tasks > before.tasks); /* another filter may fit now */
-    assert_int_equal(now.assigned, before.assigned);
+    assert_int_equal(now.agents, before.agents);
     before = now;
     assert_ok(f, try_move(f, dibs_task_assign, "a", "ann"));
     now = dibs__wakes(f->d);
-    assert_true(now.assigned > before.assigned);
+    assert_true(now.agents > before.agents);
+    assert_true(dibs__is_woken(f->d, before.agents, dibs__wake_key("ann")));
     assert_int_equal(now.tasks, before.tasks);
     before = now;
     claim_for(f, "a", "ann-1", MINUTES(1));

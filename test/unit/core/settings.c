@@ -46,6 +46,8 @@ static const struct {
         {"100ms", "10m", "1s"}, {100, MINUTES(10), 1000}),
     ROW(event_retention_ms, "eventRetention", "DIBS_EVENT_RETENTION", DAYS(7),
         {"0", "36500d", "1h"}, {0, DAYS(36500LL), MINUTES(60)}),
+    ROW(offer_ttl_ms, "offerTTL", "DIBS_OFFER_TTL", MINUTES(60), {"1s", "30d", "10m"},
+        {1000, DAYS(30), MINUTES(10)}),
     ROW(auto_cleanup, "autoCleanup", "DIBS_AUTO_CLEANUP", 1, {"off", "on", "NO"}, {0, 1, 0}),
 #undef ROW
 };

@@ -286,6 +286,47 @@ static void test_history_is_on_disk_and_the_same_for_every_process(void **state)
     assert_refused(f, DIBS_TASK_NOT_FOUND, dibs_task_history(f->d, f->a, "x", &none, &f->err));
 }
 
+static void test_history_is_whole_after_a_batch_in_which_much_was_undone(void **state)
+{
+    struct fixture *f = *state;
+    make_session(f, "s");
+    for (int i = 0; i < 3; i++)
+        make_task(f, (const char *[]){"a", "b", "c"}[i]);
+    assert_ok(f, dibs_batch_begin(f->d, &f->err));
+    claim(f, "a", "s");
+    assert_ok(f, dibs_batch_begin(f->d, &f->err));
+    claim(f, "b", "s");
+    dibs_batch_cancel(f->d);
+    assert_refused(f, DIBS_TASK_NOT_CLAIMED, try_complete(f, "b", "s", 0, NULL));
+    assert_ok(f, try_complete(f, "a", "s", 0, NULL));
+    claim(f, "c", "s");
+    claim(f, "b", "s");
+    assert_ok(f, try_progress(f, "b", "s", 0, "1"));
+    assert_ok(f, try_complete(f, "b", "s", 0, "2"));
+    assert_ok(f, dibs_batch_commit(f->d, &f->err));
+    struct dibs_history h = get_history(f, "a");
+    assert_string_equal(event_types(f, &h), "task:created task:claimed task:completed");
+    h = get_history(f, "b");
+    assert_string_equal(event_types(f, &h),
+                        "task:created task:claimed task:progress task:completed");
+    h = get_history(f, "c");
+    assert_string_equal(event_types(f, &h), "task:created task:claimed");
+}
+
+static void test_history_has_a_completion_that_brought_its_session_back(void **state)
+{
+    struct fixture *f = *state;
+    make_session(f, "s");
+    make_task(f, "t");
+    claim(f, "t", "s");
+    plant(f, "UPDATE session SET status = 'stale'");
+    f->skip_verify = true; /* the journal does not know that it was */
+    assert_ok(f, try_complete(f, "t", "s", 0, NULL));
+    assert_int_equal(events_of(f, "session:active").count, 1);
+    struct dibs_history h = get_history(f, "t");
+    assert_string_equal(event_types(f, &h), "task:created task:claimed task:completed");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -302,6 +343,8 @@ int main(void)
         STORE_TEST(test_a_cursor_that_no_list_gave_is_refused),
         STORE_TEST(test_history_tells_every_event_and_every_attempt_oldest_first),
         STORE_TEST(test_history_is_on_disk_and_the_same_for_every_process),
+        STORE_TEST(test_history_is_whole_after_a_batch_in_which_much_was_undone),
+        STORE_TEST(test_history_has_a_completion_that_brought_its_session_back),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

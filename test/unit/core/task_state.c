@@ -143,7 +143,7 @@ static const struct {
     {"offered", make_offered,         {CLOSED,        NOT_HELD,    NOT_HELD, NOT_HELD,
                                        NO,        "reviewing", "assigned", "open", "assigned",
                                        NO,        NO,     "cancelled", NO}},
-    {"reviewing", make_reviewing,     {CLOSED,        NOT_HELD,    NOT_HELD, NOT_HELD,
+    {"reviewing", make_reviewing,     {CLOSED,        NOT_HELD,    NOT_HELD, "offered",
                                        NO,        NO,          "assigned", "open", "assigned",
                                        NO,        NO,     "cancelled", NO}},
     {"assigned", make_assigned,       {"in_progress", NOT_HELD,    NOT_HELD, NOT_HELD,
