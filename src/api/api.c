@@ -341,13 +341,17 @@ void api_call(dibs *d, dibs_arena *a, const struct api_request *in, struct api_r
     buf_init(&out->body, ANSWER_BYTES_MAX);
     struct api_ctx c = {
         .d = d, .a = a, .err = &err, .out = &out->body, .http = 200, .who = &in->who};
-    out->status = route_find(in->method, in->path, &r, &err);
+    out->status = in->op != NULL ? route_take(in->op, in->path, &r, &err)
+                                 : route_find(in->method, in->path, &r, &err);
     if (out->status == DIBS_OK)
         out->status = answer(&c, &r, in);
     if (out->status != DIBS_OK)
         refuse(&c, out->status, &r);
     out->http = c.http;
-    out->wait_ms = out->status != DIBS_OK ? c.wait_ms : 0;
+    out->wait_ms = c.wait_ms;
     out->wait_key = c.wait_key;
+    out->wait_not_pool = c.wait_not_pool;
+    out->wait_agent = c.wait_agent;
+    out->wait_leads = c.wait_leads;
     settle_body(out);
 }

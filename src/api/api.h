@@ -27,7 +27,10 @@ struct api_identity {
 /* The least role of a key that reaches a scope, as a word: "read", "worker", "admin". */
 const char *api_scope_name(enum api_scope scope);
 
+struct api_operation;
+
 struct api_request {
+    const struct api_operation *op; /* what api_find gave for method and path; NULL: not asked */
     const char *method;
     const char *path;  /* "/api/tasks/7/claim", percent-encoded, without the query */
     const char *query; /* "status=open&limit=5", percent-encoded; NULL or "" when there is none */
@@ -42,9 +45,14 @@ struct api_response {
     dibs_status status; /* DIBS_OK, or the refusal that the body names */
     struct buf body;    /* one JSON object; initialised by api_call, released by the caller */
     /* The caller would have waited so long for a better answer, which cannot be done inside a
-     * batch; 0: it would not. Asking again may do better once something has changed. */
+     * batch; 0: it would not. Asking again may do better once something has changed: */
     int64_t wait_ms;
-    uint64_t wait_key; /* with wait_ms: those with equal keys wait for the same; 0: like no other */
+    /* the pool of tasks, unless wait_not_pool; those with equal keys find the same there, with 0
+     * what no other does */
+    uint64_t wait_key;
+    bool wait_not_pool;
+    /* or something for its agent, or for the leads of its project (dibs__is_woken); 0: has none */
+    uint64_t wait_agent, wait_leads;
 };
 
 /*

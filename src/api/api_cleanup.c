@@ -165,6 +165,7 @@ static void enc_cleaned_claim(struct jw *w, const struct dibs_cleaned_claim *cla
     jw_object(w);
     jw_ktext_opt(w, "taskId", claim->task_id);
     jw_ktext_opt(w, "resource", claim->resource);
+    jw_ktext_opt(w, "kind", claim->kind);
     jw_ktext(w, "sessionId", claim->session_id);
     jw_kint(w, "token", claim->token);
     jw_ktime(w, "claimedAt", claim->claimed_at_ms);

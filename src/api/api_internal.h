@@ -24,8 +24,10 @@ struct api_ctx {
     int http;          /* of a success: 200 unless the function says otherwise */
     bool in_once;      /* runs under an idempotency key, so a transaction is open already */
     int batches;       /* so many did api_begin open */
-    int64_t wait_ms;   /* of a refusal: the caller would have waited so long for a better answer */
-    uint64_t wait_key; /* with wait_ms: see api_response */
+    int64_t wait_ms;   /* the caller would have waited so long for a better answer */
+    uint64_t wait_key; /* with wait_ms: see api_response, as the next ones */
+    bool wait_not_pool;
+    uint64_t wait_agent, wait_leads;
     const struct api_identity *who;
     /* more members for a refusal, written behind the message; NULL: none */
     void (*extras)(struct jw *w, const void *about);
@@ -53,6 +55,11 @@ dibs_status api_settle(struct api_ctx *c, dibs_status s) MUST_USE;
  * end the wait. `field` is what asked for it. */
 dibs_status api_refuse_wait(struct api_ctx *c, const char *field);
 
+/* Makes a wait_key out of texts, beginning with API_MIX (api_next.c); never 0 after api_mix_all. */
+#define API_MIX UINT64_C(14695981039346656037)
+uint64_t api_mix(uint64_t hash, const char *text);
+uint64_t api_mix_all(uint64_t hash, struct dibs_strings texts);
+
 /* One line per operation: its shape and its function. */
 #define OP(name, method, path, scope, access, since, summary, function)                            \
     extern const struct api_shape api_in_##function;                                               \
@@ -74,6 +81,9 @@ struct route {
  * (a path that cannot be decoded, an :id that is none). */
 dibs_status route_find(const char *method, const char *path, struct route *out,
                        struct dibs_error *err) MUST_USE;
+/* The same when the operation is known: `op` is what api_find gave for the path. */
+dibs_status route_take(const struct api_operation *op, const char *path, struct route *out,
+                       struct dibs_error *err) MUST_USE;
 /* What an operation takes, for descriptions and tests; i counts the rows of ops.def. */
 const struct api_shape *route_shape(size_t i);
 
@@ -82,6 +92,9 @@ const struct api_shape *route_shape(size_t i);
 /* Only for a request with a key: refuses what it may not do (DIBS_FORBIDDEN), hides what it may not
  * see, and holds `input` to the key's project. */
 dibs_status identity_check(struct api_ctx *c, const struct route *r, void *input) MUST_USE;
+/* Only for a request with a key: may it act for this session? `fresh`: registering it, if need
+ * be. */
+dibs_status identity_check_acting(struct api_ctx *c, const char *id, bool fresh) MUST_USE;
 /* Takes out of what is told about a session the tasks that the caller may not see. */
 void identity_trim(struct api_ctx *c, struct dibs_session *s);
 /* Registers a session, which then belongs to the caller's key. */

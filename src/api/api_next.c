@@ -9,6 +9,7 @@
 #include "api_internal.h"
 #include "base/str.h"
 #include "core/owner.h"
+#include "core/serve.h"
 
 /* Numbers beyond this are not exact in every reader of JSON; such an id stays text. */
 #define EXACT_INTEGER_MAX INT64_C(9007199254740991)
@@ -94,8 +95,8 @@ static dibs_status claim(struct api_ctx *c, const struct dibs_claim_next *in,
 
 /* ---- waiting --------------------------------------------------------------------------------- */
 
-/* mix: FNV-1a over a text and its terminating NUL, so that "ab","c" and "a","bc" differ. */
-static uint64_t mix(uint64_t hash, const char *text)
+/* api_mix: FNV-1a over a text and its terminating NUL, so that "ab","c" and "a","bc" differ. */
+uint64_t api_mix(uint64_t hash, const char *text)
 {
     for (;; text++) {
         hash = (hash ^ (unsigned char)*text) * UINT64_C(1099511628211);
@@ -104,28 +105,31 @@ static uint64_t mix(uint64_t hash, const char *text)
     }
 }
 
-static uint64_t mix_all(uint64_t hash, struct dibs_strings texts)
+uint64_t api_mix_all(uint64_t hash, struct dibs_strings texts)
 {
     for (size_t i = 0; i < texts.count; i++)
-        hash = mix(hash, texts.items[i]);
-    return mix(hash, "");
+        hash = api_mix(hash, texts.items[i]);
+    hash = api_mix(hash, "");
+    return hash != 0 ? hash : 1;
 }
 
-/* wait_key: the same for all who would be given the same tasks; 0 when it cannot be told. */
-static uint64_t wait_key(struct api_ctx *c, const struct dibs_claim_next *in)
+/* wait_for: the key is the same for all who would be given the same tasks of the pool, 0 when it
+ * cannot be told; what is assigned concerns one agent only. */
+static void wait_for(struct api_ctx *c, const struct dibs_claim_next *in)
 {
-    uint64_t hash = UINT64_C(14695981039346656037);
-    struct dibs_session_owner worker = {.project = in->project};
+    struct dibs_session_owner worker = {0};
     struct dibs_error ignored = {0};
     char attempts[32] = "";
-    if (in->project == NULL &&
+    c->wait_ms = in->wait_ms;
+    if (in->wait_ms == 0 ||
         dibs__session_owner(c->d, c->a, in->session_id, &worker, &ignored) != DIBS_OK)
-        return 0;
+        return;
+    const char *project = in->project != NULL ? in->project : worker.project;
     if (in->max_attempts_remaining.given)
         snprintf(attempts, sizeof attempts, "%" PRId64, in->max_attempts_remaining.value);
-    hash = mix(hash, worker.project != NULL ? worker.project : "");
-    hash = mix(mix_all(mix_all(hash, in->types), in->tags), attempts);
-    return hash != 0 ? hash : 1;
+    uint64_t hash = api_mix(api_mix(API_MIX, attempts), project != NULL ? project : "");
+    c->wait_key = api_mix_all(api_mix_all(hash, in->types), in->tags);
+    c->wait_agent = worker.agent_id != NULL ? dibs__wake_key(worker.agent_id) : 0;
 }
 
 /* ---- answering ------------------------------------------------------------------------------- */
@@ -215,9 +219,7 @@ dibs_status api_claim_next(struct api_ctx *c, const void *input)
     if (s == DIBS_NOTHING_TO_CLAIM) {
         c->extras = enc_filters;
         c->about = in;
-        c->wait_ms = in->wait_ms;
-        if (in->wait_ms > 0)
-            c->wait_key = wait_key(c, in);
+        wait_for(c, in);
         return error_set(c->err, s, "No pending tasks available");
     }
     if (s != DIBS_OK) {

@@ -245,6 +245,10 @@ dibs_status api_session_heartbeat(struct api_ctx *c, const void *input)
     enc_claims(w, "claims", &news.renewed);
     enc_claims(w, "lost", &news.lost);
     jw_kstrings(w, "cancelRequested", news.cancel_requested);
+    if (news.unread_messages >= 0) {
+        jw_kint(w, "unreadMessages", news.unread_messages);
+        jw_kint(w, "unreadMentions", news.unread_mentions);
+    }
     return DIBS_OK;
 }
 

@@ -177,7 +177,10 @@ static dibs_status read_bool(struct decoder *d, const struct field *f, const jso
 {
     if (!json_is_boolean(v))
         return refuse_value(d, f, v);
-    *(bool *)place(d, f) = json_is_true(v);
+    if (f->flags & FIELD_OPT)
+        store_number(d, f, json_is_true(v));
+    else
+        *(bool *)place(d, f) = json_is_true(v);
     return DIBS_OK;
 }
 

@@ -19,7 +19,7 @@ enum field_kind {
     FIELD_TEXT,     /* const char *; max: bytes */
     FIELD_ID,       /* const char *, as str_is_id */
     FIELD_INT,      /* int64_t, or struct dibs_opt with FIELD_OPT; min, max */
-    FIELD_BOOL,     /* bool */
+    FIELD_BOOL,     /* bool, or struct dibs_opt with FIELD_OPT */
     FIELD_TIME,     /* as FIELD_INT: ISO 8601 text, or milliseconds since 1970 */
     FIELD_MINUTES,  /* as FIELD_INT: whole minutes on the wire, milliseconds in the struct */
     FIELD_PRIORITY, /* struct dibs_opt: 0..100 or a word */
@@ -31,10 +31,10 @@ enum field_kind {
 
 enum field_flag {
     FIELD_REQUIRED = 1,
-    FIELD_OPT = 2,     /* the number is a struct dibs_opt: 0 and absent differ */
+    FIELD_OPT = 2,     /* it is a struct dibs_opt: 0 or false, and absent, differ */
     FIELD_REF = 4,     /* the list is behind a pointer: empty and absent differ */
     FIELD_KEEP = 8,    /* null means "not given" even where null clears */
-    FIELD_IDS = 16,    /* each item of the list is the id of a task */
+    FIELD_IDS = 16,    /* the id, or each item of the list, is that of a task */
     FIELD_HIDDEN = 32, /* another name for a field above it; left out of descriptions */
     FIELD_ACTS = 64,   /* the session for which the request acts (identity.c) */
     FIELD_FRESH = 128  /* with FIELD_ACTS: it will be registered if it is not there or has ended */

@@ -8,6 +8,8 @@
  */
 #include "encode.h"
 
+#include "base/str.h"
+
 void enc_key(struct jw *w, const char *key)
 {
     struct buf text;
@@ -65,13 +67,33 @@ static void claim_progress(struct jw *w, const struct dibs_claim *c)
     jw_object_end(w);
 }
 
+/* enc_subject: a claim on something else than a task or a lock. */
+static void enc_subject(struct jw *w, const struct dibs_claim *c)
+{
+    jw_object(w);
+    jw_ktext(w, "kind", c->kind);
+    jw_ktext(w, "resource", c->resource);
+    jw_ktext(w, "sessionId", c->session_id);
+    jw_kint(w, "token", c->token);
+    claim_times(w, c);
+    jw_ktext_opt(w, "agentType", c->agent_type);
+    jw_ktext_opt(w, "agentId", c->agent_id);
+    claim_state(w, c);
+    jw_object_end(w);
+}
+
 void enc_claim(struct jw *w, const struct dibs_claim *c)
 {
+    if (c->resource != NULL && c->kind != NULL && !str_eq(c->kind, "lock")) {
+        enc_subject(w, c);
+        return;
+    }
     if (c->resource != NULL) {
         enc_lock(w, c);
         return;
     }
     jw_object(w);
+    jw_ktext_opt(w, "kind", c->kind);
     jw_ktext(w, "taskId", c->task_id);
     jw_ktext(w, "sessionId", c->session_id);
     jw_kint(w, "token", c->token);
@@ -93,6 +115,7 @@ void enc_claim(struct jw *w, const struct dibs_claim *c)
 void enc_lock(struct jw *w, const struct dibs_claim *c)
 {
     jw_object(w);
+    jw_ktext_opt(w, "kind", c->kind);
     jw_ktext(w, "resource", c->resource);
     jw_ktext(w, "mode", c->shared ? "shared" : "exclusive");
     jw_ktext(w, "sessionId", c->session_id);
@@ -138,6 +161,7 @@ static void task_relations(struct jw *w, const struct dibs_task *t)
     strings_opt(w, "failedDependencies", t->failed_dependencies);
     jw_ktext_opt(w, "assignee", t->assignee);
     jw_ktext_opt(w, "offeredTo", t->offered_to);
+    jw_ktime_opt(w, "offeredAt", t->offered_at_ms);
     jw_ktext_opt(w, "rejectionReason", t->rejection_reason);
     jw_ktext_opt(w, "blockReason", t->block_reason);
 }
@@ -154,6 +178,7 @@ static void task_numbers(struct jw *w, const struct dibs_task *t)
     jw_ktime(w, "createdAt", t->created_at_ms);
     jw_ktime(w, "updatedAt", t->updated_at_ms);
     jw_ktime_opt(w, "finishedAt", t->finished_at_ms);
+    jw_ktime_opt(w, "notifiedAt", t->notified_at_ms);
 }
 
 void enc_task(struct jw *w, const struct dibs_task *t)

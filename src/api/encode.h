@@ -10,13 +10,17 @@
 #include "base/json.h"
 
 void enc_task(struct jw *w, const struct dibs_task *t);
-void enc_claim(struct jw *w, const struct dibs_claim *c); /* of a task or a lock, live or ended */
+void enc_claim(struct jw *w, const struct dibs_claim *c); /* of any kind, live or ended */
 void enc_claims(struct jw *w, const char *key, const struct dibs_claim_list *list);
 void enc_lock(struct jw *w, const struct dibs_claim *c);
 void enc_granted(struct jw *w, const struct dibs_granted *g); /* {"task": ..., "claim": ...} */
 void enc_session_fields(struct jw *w, const struct dibs_session *s);
 void enc_event(struct jw *w, const struct dibs_event *e);
 void enc_tallies(struct jw *w, const char *key, const struct dibs_tally_list *list);
+/* mentionsCount, claimedChannels, channels (api_channel.c) */
+void enc_mentions_fields(struct jw *w, const struct dibs_mentions_list *list);
+void enc_message(struct jw *w, const struct dibs_message *m); /* of an inbox (api_inbox.c) */
+void enc_messages(struct jw *w, const struct dibs_message_list *list); /* "messages": [...] */
 /* a key that is not a literal of ours: escaped */
 void enc_key(struct jw *w, const char *key);
 /* The members of a refusal behind "success": false. */

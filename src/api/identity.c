@@ -22,15 +22,39 @@
 #include "api_internal.h"
 
 /* What the :id of an operation's path names. */
-enum subject { SUBJECT_NONE, SUBJECT_TASK, SUBJECT_SESSION, SUBJECT_OTHER };
+enum subject { SUBJECT_NONE, SUBJECT_OTHER, SUBJECT_SESSION, SUBJECT_OF_PROJECT };
+
+/* What belongs to a project, and how to find out to which. */
+struct belonging {
+    const char *path; /* of the operations on one of them */
+    const char *word; /* as refusals call it */
+    dibs_status missing;
+    dibs_status (*project)(dibs *d, dibs_arena *a, const char *id, const char **project,
+                           struct dibs_error *err);
+};
+static const struct belonging belongings[] = {
+    {"/api/tasks/:id", "task", DIBS_TASK_NOT_FOUND, dibs__task_project},
+    {"/api/agents/:id", "agent", DIBS_AGENT_NOT_FOUND, dibs__agent_project},
+    {"/api/inbox/:id", "message", DIBS_MESSAGE_NOT_FOUND, dibs__inbox_project},
+    {"/api/channels/:id", "channel", DIBS_CHANNEL_NOT_FOUND, dibs__channel_project},
+};
+enum { A_TASK, AN_AGENT };
+
+static const struct belonging *belonging_of(const struct api_operation *op)
+{
+    for (size_t i = 0; i < COUNT_OF(belongings); i++)
+        if (str_starts(op->path, belongings[i].path))
+            return &belongings[i];
+    return NULL;
+}
 
 static enum subject subject_of(const struct api_operation *op)
 {
     if (strchr(op->path, ':') == NULL)
         return SUBJECT_NONE;
-    if (str_starts(op->path, "/api/tasks/:id"))
-        return SUBJECT_TASK;
-    return str_starts(op->path, "/api/sessions/:id") ? SUBJECT_SESSION : SUBJECT_OTHER;
+    if (str_starts(op->path, "/api/sessions/:id"))
+        return SUBJECT_SESSION;
+    return belonging_of(op) != NULL ? SUBJECT_OF_PROJECT : SUBJECT_OTHER;
 }
 
 static bool is_elsewhere(const struct api_ctx *c, const char *project)
@@ -50,8 +74,7 @@ static dibs_status session_is_there(struct api_ctx *c, const char *id,
                      id);
 }
 
-/* check_acting: may the key act for this session? `fresh`: registering it, if need be. */
-static dibs_status check_acting(struct api_ctx *c, const char *id, bool fresh)
+dibs_status identity_check_acting(struct api_ctx *c, const char *id, bool fresh)
 {
     struct dibs_session_owner owner = {0};
     dibs_status s = dibs__session_owner(c->d, c->a, id, &owner, c->err);
@@ -94,22 +117,23 @@ void identity_trim(struct api_ctx *c, struct dibs_session *s)
     s->history.count = kept;
 }
 
-/* ---- tasks ----------------------------------------------------------------------------------- */
+/* ---- what belongs to a project --------------------------------------------------------------- */
 
-static dibs_status check_task(struct api_ctx *c, const char *id)
+/* check_here: for a key with a project; what is elsewhere does not exist for it. */
+static dibs_status check_here(struct api_ctx *c, const struct belonging *b, const char *id)
 {
     const char *project = NULL;
-    dibs_status s = dibs__task_project(c->d, c->a, id, &project, c->err);
+    dibs_status s = b->project(c->d, c->a, id, &project, c->err);
     if (s != DIBS_OK || !is_elsewhere(c, project))
         return s;
-    return error_set(c->err, DIBS_TASK_NOT_FOUND, "there is no task '%s'", id);
+    return error_set(c->err, b->missing, "there is no %s '%s'", b->word, id);
 }
 
 static dibs_status check_tasks(struct api_ctx *c, const struct dibs_strings *ids)
 {
     dibs_status s = DIBS_OK;
     for (size_t i = 0; ids != NULL && s == DIBS_OK && i < ids->count; i++)
-        s = check_task(c, ids->items[i]);
+        s = check_here(c, &belongings[A_TASK], ids->items[i]);
     return s;
 }
 
@@ -127,12 +151,19 @@ static dibs_status hold_to_project(struct api_ctx *c, const char **project)
 
 static dibs_status check_struct(struct api_ctx *c, const struct api_shape *shape, void *input);
 
+/* names_agent: an agent that the key must be able to see. */
+static bool names_agent(const struct field *f)
+{
+    return str_eq(f->name, "agentId") || str_eq(f->name, "assignee") ||
+           str_eq(f->name, "offeredTo");
+}
+
 /* check_field: what a field says about sessions and, for a key with a project, about projects. */
 static dibs_status check_field(struct api_ctx *c, const struct field *f, void *at)
 {
     if (f->flags & FIELD_ACTS) {
         const char *id = *(const char **)at;
-        return id != NULL ? check_acting(c, id, (f->flags & FIELD_FRESH) != 0) : DIBS_OK;
+        return id != NULL ? identity_check_acting(c, id, (f->flags & FIELD_FRESH) != 0) : DIBS_OK;
     }
     if (f->kind == FIELD_OBJECT)
         return *(void **)at != NULL ? check_struct(c, f->of, *(void **)at) : DIBS_OK;
@@ -140,6 +171,12 @@ static dibs_status check_field(struct api_ctx *c, const struct field *f, void *a
         return DIBS_OK;
     if (str_eq(f->name, "project"))
         return hold_to_project(c, at);
+    if (names_agent(f))
+        return *(const char **)at != NULL ? check_here(c, &belongings[AN_AGENT], *(const char **)at)
+                                          : DIBS_OK;
+    if (f->flags & FIELD_IDS && f->kind == FIELD_ID)
+        return *(const char **)at != NULL ? check_here(c, &belongings[A_TASK], *(const char **)at)
+                                          : DIBS_OK;
     if (f->flags & FIELD_IDS)
         return check_tasks(c, f->flags & FIELD_REF ? *(const struct dibs_strings **)at : at);
     return DIBS_OK;
@@ -166,13 +203,37 @@ static dibs_status check_input(struct api_ctx *c, const struct api_shape *shape,
 
 /* ---- the whole request ----------------------------------------------------------------------- */
 
-static dibs_status check_subject(struct api_ctx *c, const struct route *r)
+/* check_new_id: an id names one agent, message or channel in all projects. (Of tasks the library
+ * itself says that there is one.) */
+static dibs_status check_new_id(struct api_ctx *c, const struct route *r, void *input)
+{
+    const struct field *f = decode_find(r->in, "id");
+    const char *project = NULL;
+    size_t bytes = strlen(r->op->path);
+    for (size_t i = AN_AGENT; f != NULL && i < COUNT_OF(belongings); i++) {
+        const struct belonging *b = &belongings[i];
+        const char *id = *(const char **)((char *)input + f->at);
+        bool makes_one = str_starts(b->path, r->op->path) && str_eq(b->path + bytes, "/:id");
+        dibs_status s =
+            makes_one && id != NULL ? b->project(c->d, c->a, id, &project, c->err) : DIBS_OK;
+        if (s != DIBS_OK)
+            return s;
+        if (is_elsewhere(c, project))
+            return error_set(c->err, DIBS_FORBIDDEN, "%s id '%s' is taken; choose another", b->word,
+                             id);
+    }
+    return DIBS_OK;
+}
+
+static dibs_status check_subject(struct api_ctx *c, const struct route *r, void *input)
 {
     switch (subject_of(r->op)) {
-    case SUBJECT_TASK: return c->who->project != NULL ? check_task(c, r->id) : DIBS_OK;
+    case SUBJECT_OF_PROJECT:
+        return c->who->project != NULL ? check_here(c, belonging_of(r->op), r->id) : DIBS_OK;
     case SUBJECT_SESSION:
-        return r->op->access == API_WRITES ? check_acting(c, r->id, false) : check_seeing(c, r->id);
-    case SUBJECT_NONE:
+        return r->op->access == API_WRITES ? identity_check_acting(c, r->id, false)
+                                           : check_seeing(c, r->id);
+    case SUBJECT_NONE: return r->in->many ? DIBS_OK : check_new_id(c, r, input);
     case SUBJECT_OTHER: return DIBS_OK;
     }
     return DIBS_OK;
@@ -185,8 +246,11 @@ static bool knows_projects(const struct route *r)
     enum subject subject = subject_of(r->op);
     if (r->op->scope == API_ADMIN)
         return false;
-    return subject == SUBJECT_TASK || subject == SUBJECT_SESSION ||
-           (subject == SUBJECT_NONE && decode_find(r->in, "project") != NULL);
+    if (subject != SUBJECT_NONE)
+        return subject != SUBJECT_OTHER;
+    /* what names an agent, or tasks, is held to them */
+    return decode_find(r->in, "project") != NULL || decode_find(r->in, "agentId") != NULL ||
+           decode_find(r->in, "taskIds") != NULL;
 }
 
 dibs_status identity_check(struct api_ctx *c, const struct route *r, void *input)
@@ -199,7 +263,7 @@ dibs_status identity_check(struct api_ctx *c, const struct route *r, void *input
         return error_set(c->err, DIBS_FORBIDDEN,
                          "this key is for project '%s' only, and this concerns all projects",
                          who->project);
-    dibs_status s = check_subject(c, r);
+    dibs_status s = check_subject(c, r, input);
     return s == DIBS_OK ? check_input(c, r->in, input) : s;
 }
 

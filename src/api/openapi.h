@@ -7,7 +7,7 @@
 
 #include "base/buf.h"
 
-#define OPENAPI_BYTES_MAX (128 * 1024)
+#define OPENAPI_BYTES_MAX (256 * 1024)
 
 /* Appends the document, always the same; make it once and keep it. False when out of memory, or
  * when `out` is too small. */

@@ -41,6 +41,7 @@
 
 #define TASK ONE("task", "Task", "The task as it is now")
 #define CLAIM ONE("claim", "Claim", "The claim as it is now")
+#define MESSAGE ONE("message", "Message", "The message as it is now")
 #define CURSOR MAY("nextCursor", TEXT, "There is more: ask again with this as cursor")
 #define NEXT                                                                                       \
     {                                                                                              \
@@ -53,13 +54,16 @@
     DIBS_TASK_NOT_FOUND, DIBS_SESSION_NOT_FOUND, DIBS_TASK_NOT_CLAIMED, DIBS_NOT_CLAIM_OWNER,      \
         DIBS_STALE_TOKEN, DIBS_CLAIM_EXPIRED
 #define MOVE_REFUSALS DIBS_TASK_NOT_FOUND, DIBS_ILLEGAL_TRANSITION, DIBS_ALREADY_FINISHED
+#define READER_REFUSALS DIBS_AGENT_NOT_FOUND, DIBS_SESSION_NOT_FOUND
+#define ANSWER_REFUSALS                                                                            \
+    DIBS_MESSAGE_NOT_FOUND, DIBS_NOT_CLAIM_OWNER, DIBS_STALE_TOKEN, DIBS_ALREADY_ANSWERED
 #define LOCK_REFUSALS DIBS_SESSION_NOT_FOUND, DIBS_LOCK_NOT_HELD, DIBS_STALE_TOKEN
 
 static const struct reply replies[] = {
     {"taskCreate", "tasks", 201, 200,
      MEMBERS({"task", MEMBER_ONE, 0, "Task", "When one was sent; 200: it was there already"},
              {"tasks", MEMBER_LIST, 0, "Task", "When a list was sent, in its order"}),
-     REFUSALS(DIBS_TASK_EXISTS, DIBS_TASK_NOT_FOUND, DIBS_DEPENDENCY_CYCLE)},
+     REFUSALS(DIBS_TASK_EXISTS, DIBS_TASK_NOT_FOUND, DIBS_DEPENDENCY_CYCLE, DIBS_AGENT_NOT_FOUND)},
     {"taskList", "tasks", 200, 0,
      MEMBERS(LIST("tasks", "Task", "In the order of creation"), CURSOR), NO_REFUSALS},
     {"taskGet", "tasks", 200, 0, MEMBERS(TASK), REFUSALS(DIBS_TASK_NOT_FOUND)},
@@ -100,10 +104,10 @@ static const struct reply replies[] = {
     {"unblock", "tasks", 200, 0, MEMBERS(TASK), REFUSALS(MOVE_REFUSALS)},
     {"cancel", "tasks", 200, 0, MEMBERS(TASK), REFUSALS(MOVE_REFUSALS)},
     {"reopen", "tasks", 200, 0, MEMBERS(TASK), REFUSALS(MOVE_REFUSALS)},
-    {"offer", "tasks", 200, 0, MEMBERS(TASK), REFUSALS(MOVE_REFUSALS)},
+    {"offer", "tasks", 200, 0, MEMBERS(TASK), REFUSALS(MOVE_REFUSALS, DIBS_AGENT_NOT_FOUND)},
     {"accept", "tasks", 200, 0, MEMBERS(TASK), REFUSALS(MOVE_REFUSALS)},
     {"reject", "tasks", 200, 0, MEMBERS(TASK), REFUSALS(MOVE_REFUSALS)},
-    {"assign", "tasks", 200, 0, MEMBERS(TASK), REFUSALS(MOVE_REFUSALS)},
+    {"assign", "tasks", 200, 0, MEMBERS(TASK), REFUSALS(MOVE_REFUSALS, DIBS_AGENT_NOT_FOUND)},
 
     {"sessionRegister", "sessions", 201, 200,
      MEMBERS(ONE("session", "Session", "200: it was registered before")), NO_REFUSALS},
@@ -119,14 +123,16 @@ static const struct reply replies[] = {
      REFUSALS(DIBS_SESSION_NOT_FOUND)},
     {"sessionDeregister", "sessions", 200, 0,
      MEMBERS(MUST("sessionId", TEXT, "The session"), MUST("deregistered", BOOL, "true"),
-             MUST("claimsReleased", INT, "Tasks that were given back"),
+             MUST("claimsReleased", INT, "Tasks, messages and the like that were given back"),
              MUST("locksReleased", INT, "Locks that were given back")),
      REFUSALS(DIBS_SESSION_NOT_FOUND)},
     {"sessionHeartbeat", "sessions", 200, 0,
      MEMBERS(ONE("session", "Session", "The session"),
              LIST("claims", "Held", "What it still holds, with new deadlines"),
              LIST("lost", "Held", "What it has lost since the last time; each is told once"),
-             MUST("cancelRequested", TEXTS, "Tasks that were cancelled; each is told once")),
+             MUST("cancelRequested", TEXTS, "Tasks that were cancelled; each is told once"),
+             MAY("unreadMessages", INT, "Of a session of an agent: messages that nobody is at"),
+             MAY("unreadMentions", INT, "Of a session of an agent: mentions it has not read")),
      REFUSALS(DIBS_SESSION_NOT_FOUND)},
     {"sessionResume", "sessions", 200, 0,
      MEMBERS(LIST("resumed", "Granted", "What it has again, under new tokens"),
@@ -138,8 +144,62 @@ static const struct reply replies[] = {
               "Its newest claim; null: it has none"}),
      REFUSALS(DIBS_SESSION_NOT_FOUND)},
 
+    {"agentRegister", "agents", 201, 200,
+     MEMBERS(ONE("agent", "Agent", "200: it was known before")), REFUSALS(DIBS_AGENT_EXISTS)},
+    {"agentList", "agents", 200, 0,
+     MEMBERS(LIST("agents", "Agent", "In the order in which they became known")), NO_REFUSALS},
+    {"agentGet", "agents", 200, 0, MEMBERS(ONE("agent", "Agent", "The agent")),
+     REFUSALS(DIBS_AGENT_NOT_FOUND)},
+    {"poll", "agents", 200, 0,
+     MEMBERS({"trigger", MEMBER_ONE, MEMBER_ALWAYS | MEMBER_NULL, "Trigger",
+              "What there is to do; null: nothing"},
+             MAY("nextPollMs", INT, "With null: nothing is known to happen before that"),
+             MUST("sessionId", TEXT, "Who holds what was handed out")),
+     REFUSALS(DIBS_AGENT_NOT_FOUND)},
     {"agentScores", "agents", 200, 0, MEMBERS(LIST("scores", "Score", "Most completed first")),
      NO_REFUSALS},
+
+    {"inboxAdd", "inbox", 201, 0, MEMBERS(MESSAGE), REFUSALS(DIBS_AGENT_NOT_FOUND)},
+    {"inboxList", "inbox", 200, 0,
+     MEMBERS(LIST("messages", "Message", "In the order of arrival"), CURSOR), NO_REFUSALS},
+    {"inboxGet", "inbox", 200, 0, MEMBERS(MESSAGE), REFUSALS(DIBS_MESSAGE_NOT_FOUND)},
+    {"inboxClaim", "inbox", 200, 0,
+     MEMBERS(MUST("count", INT, "So many are claimed"),
+             LIST("messages", "Message", "Oldest first, each with its claim")),
+     REFUSALS(DIBS_AGENT_NOT_FOUND, DIBS_SESSION_NOT_FOUND, DIBS_NOTHING_TO_CLAIM)},
+    {"inboxRead", "inbox", 200, 0, MEMBERS(MESSAGE),
+     REFUSALS(ANSWER_REFUSALS, DIBS_SESSION_NOT_FOUND)},
+    {"inboxRespond", "inbox", 200, 0, MEMBERS(MESSAGE),
+     REFUSALS(ANSWER_REFUSALS, DIBS_SESSION_NOT_FOUND)},
+    {"inboxDelegate", "inbox", 200, 0, MEMBERS(MESSAGE, TASK),
+     REFUSALS(ANSWER_REFUSALS, DIBS_SESSION_NOT_FOUND, DIBS_TASK_NOT_FOUND, DIBS_TASK_EXISTS,
+              DIBS_DEPENDENCY_CYCLE, DIBS_AGENT_NOT_FOUND)},
+    {"inboxRelease", "inbox", 200, 0, MEMBERS(MESSAGE), REFUSALS(ANSWER_REFUSALS)},
+    {"noticesAck", "inbox", 200, 0, MEMBERS(MUST("acked", INT, "So many count as told by this")),
+     REFUSALS(DIBS_SESSION_NOT_FOUND)},
+
+    {"channelCreate", "channels", 201, 200,
+     MEMBERS(ONE("channel", "Channel", "200: it was there already")), NO_REFUSALS},
+    {"channelList", "channels", 200, 0,
+     MEMBERS(LIST("channels", "Channel", "In the order in which they were made")), NO_REFUSALS},
+    {"channelPost", "channels", 201, 0,
+     MEMBERS(ONE("message", "Post", "As it stands in the channel")),
+     REFUSALS(DIBS_CHANNEL_NOT_FOUND, DIBS_MESSAGE_NOT_FOUND)},
+    {"channelMessages", "channels", 200, 0,
+     MEMBERS(LIST("messages", "Post", "In the order of posting"), CURSOR),
+     REFUSALS(DIBS_CHANNEL_NOT_FOUND)},
+    {"channelRead", "channels", 200, 0,
+     MEMBERS(LIST("messages", "Post", "What the agent had not read, oldest first; now it has"),
+             MAY("nextCursor", TEXT, "There is more: read again")),
+     REFUSALS(DIBS_CHANNEL_NOT_FOUND, READER_REFUSALS, DIBS_NOT_CLAIM_OWNER)},
+    {"mentionsClaim", "channels", 200, 0,
+     MEMBERS(MUST("mentionsCount", INT, "Unread mentions in all of them"),
+             MUST("claimedChannels", TEXTS, "The channels"),
+             LIST("channels", "Mentions", "The same with what was claimed")),
+     REFUSALS(READER_REFUSALS, DIBS_NOTHING_TO_CLAIM)},
+    {"mentionsRelease", "channels", 200, 0,
+     MEMBERS(MUST("released", INT, "So many claims have ended")),
+     REFUSALS(DIBS_CHANNEL_NOT_FOUND, READER_REFUSALS, DIBS_NOT_CLAIM_OWNER)},
 
     {"lockTake", "locks", 200, 0, MEMBERS(ONE("lock", "Lock", "The lock")),
      REFUSALS(DIBS_SESSION_NOT_FOUND, DIBS_LOCK_HELD)},
@@ -177,7 +237,9 @@ static const struct tag tags[] = {
     {"tasks", "Pieces of work: create, look, change, steer"},
     {"claims", "Taking tasks and reporting on them"},
     {"sessions", "The processes that hold claims"},
-    {"agents", "What the journal says of agents"},
+    {"agents", "Leads and workers, what each should do next, what the journal says of them"},
+    {"inbox", "Messages from outside, and notices of finished tasks"},
+    {"channels", "Channels, their messages, and mentions of agents"},
     {"locks", "Named locks"},
     {"keys", "API keys"},
     {"events", "The journal, page by page or live"},

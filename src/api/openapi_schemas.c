@@ -40,6 +40,14 @@ static const char *const health_words[] = {"expired", "stale",   "critical",
                                            "warning", "healthy", NULL};
 static const char *const session_status_words[] = {"active", "stale", "ended", NULL};
 static const char *const lock_mode_words[] = {"exclusive", "shared", NULL};
+static const char *const claim_kind_words[] = {"task",     "review", "lock", "inbox",
+                                               "mentions", "notice", NULL};
+static const char *const agent_status_words[] = {"idle", "busy", "offline", NULL};
+static const char *const trigger_words[] = {
+    "task_offered",   "task_assigned",        "slack_inbox_message", "unread_mentions",
+    "tasks_finished", "pool_tasks_available", "pool_task_claimed",   NULL};
+static const char *const inbox_status_words[] = {"unread",    "processing", "read",
+                                                 "responded", "delegated",  NULL};
 static const char *const role_words[] = {"read", "worker", "admin", NULL};
 static const char *const code_words[] = {
 #define STATUS(number, name, http, exit, kind, sentence) #name,
@@ -66,6 +74,7 @@ static const struct member task[] = {
     MAY("failedDependencies", TEXTS, "Those of dependsOn that will not finish by themselves"),
     MAY("assignee", TEXT, "Agent that it is assigned to"),
     MAY("offeredTo", TEXT, "Agent that it is offered to"),
+    MAY("offeredAt", TIME, "Since when it is offered to it"),
     MAY("rejectionReason", TEXT, "Why the last offer was rejected"),
     MAY("blockReason", TEXT, "Why it was blocked by hand"),
     MAY("runAfter", TIME, "Not to be claimed before this time"),
@@ -78,6 +87,7 @@ static const struct member task[] = {
     MUST("createdAt", TIME, "When it was created"),
     MUST("updatedAt", TIME, "When it last changed"),
     MAY("finishedAt", TIME, "When it was completed, failed or cancelled"),
+    MAY("notifiedAt", TIME, "When a lead was told that it is finished"),
     MAY("result", JSON, "What came of it"),
     MAY("error", TEXT, "What went wrong last"),
     MAY("deduplicated", BOOL, "It was already there under its dedupeKey"),
@@ -90,6 +100,7 @@ static const struct member progress[] = {
 };
 
 static const struct member claim[] = {
+    MUST_OF("kind", ONE, "ClaimKind", "task, or review of an offer"),
     MUST("taskId", TEXT, "The task"),
     MUST("sessionId", TEXT, "The session that holds it"),
     MUST("token", INT, "Larger than that of every claim before it"),
@@ -116,6 +127,7 @@ static const struct member claim[] = {
 };
 
 static const struct member lock[] = {
+    MUST_OF("kind", ONE, "ClaimKind", "lock"),
     MUST("resource", TEXT, "Name of the lock"),
     MUST_OF("mode", ONE, "LockMode", "Alone, or with other shared holders"),
     MUST("sessionId", TEXT, "The session that holds it"),
@@ -132,7 +144,25 @@ static const struct member lock[] = {
     MAY("heldMs", INT, "How long it was held"),
     MAY("extended", BOOL, "The session held it already; it was extended"),
 };
-static const char *const held[] = {"Claim", "Lock", NULL};
+static const struct member subject_claim[] = {
+    MUST_OF("kind", ONE, "ClaimKind", "inbox, mentions or notice"),
+    MUST("resource", TEXT, "Id of the message, agent/channel, or id of the finished task"),
+    MUST("sessionId", TEXT, "The session that holds it"),
+    MUST("token", INT, "Larger than that of every claim before it"),
+    MUST("claimedAt", TIME, "When it was taken"),
+    MUST("expiresAt", TIME, "When the lease ends without a heartbeat"),
+    MUST("lastHeartbeat", TIME, "When its holder was last heard of"),
+    MUST("heartbeatCount", INT, "Heartbeats so far"),
+    MUST("ttlMs", INT, "What a heartbeat extends it by"),
+    MAY("agentType", TEXT, "Kind of agent that holds it"),
+    MAY("agentId", TEXT, "Agent that holds it"),
+    MAY("remainingMs", INT, "While live: what is left of the lease"),
+    MAY_OF("healthStatus", ONE, "Health", "While live: how it stands with the lease"),
+    MAY("endedAt", TIME, "When it ended"),
+    MAY("endReason", TEXT, "How it ended"),
+    MAY("heldMs", INT, "How long it was held"),
+};
+static const char *const held[] = {"Claim", "Lock", "SubjectClaim", NULL};
 
 static const struct member lock_released[] = {
     MUST("resource", TEXT, "Name of the lock"),
@@ -216,7 +246,8 @@ static const struct member stats[] = {
 
 static const struct member cleaned_claim[] = {
     MAY("taskId", TEXT, "The task"),
-    MAY("resource", TEXT, "or the lock"),
+    MAY("resource", TEXT, "or the lock, the message, ..."),
+    MUST_OF("kind", ONE, "ClaimKind", "What was held"),
     MUST("sessionId", TEXT, "Who held it"),
     MUST("token", INT, "Its token"),
     MUST("claimedAt", TIME, "When it was taken"),
@@ -370,6 +401,90 @@ static const struct member refusal[] = {
     MAY_OF("filters", ONE, "Filters", "NOTHING_TO_CLAIM: what was asked for"),
 };
 
+/* ---- agents ---------------------------------------------------------------------------------- */
+
+static const struct member agent[] = {
+    MUST("id", TEXT, "Chosen by whoever registered it, else its name"),
+    MUST("name", TEXT, "What @name in a message means"),
+    MUST("project", TEXT, "Project it works on"),
+    MUST("isLead", BOOL, "It plans and answers; otherwise it is a worker"),
+    MUST("maxTasks", INT, "So many tasks and reviews at once"),
+    MUST("capabilities", TEXTS, "Words for what it can do"),
+    MAY("metadata", JSON, "Whatever the caller likes"),
+    MUST_OF("status", ONE, "AgentStatus", "What its sessions are doing"),
+    MUST("tasksLive", INT, "Tasks and reviews that its sessions hold"),
+    MUST("sessionsLive", INT, "Sessions of it that have not ended"),
+    MUST("registeredAt", TIME, "When it was made known"),
+    MUST("updatedAt", TIME, "When it was last changed"),
+    MUST("lastSeenAt", TIME, "When it last polled, or a session of it began or ended"),
+};
+
+static const struct member trigger[] = {
+    MUST_OF("type", ONE, "TriggerType", "What there is to do"),
+    MAY("taskId", TEXT, "task_offered, task_assigned, pool_task_claimed: the task"),
+    MAY_OF("task", ONE, "Task", "The same, in full"),
+    MAY_OF("claim", ONE, "Claim", "The lease on it"),
+    MAY("count", INT, "How many messages, finished tasks, or tasks in the pool (at most 1,000)"),
+    MAY_OF("messages", LIST, "Message", "slack_inbox_message: oldest first, each with its claim"),
+    MAY("mentionsCount", INT, "unread_mentions: in all channels"),
+    MAY("claimedChannels", TEXTS, "The channels"),
+    MAY_OF("channels", LIST, "Mentions", "The same with what was claimed"),
+    MAY_OF("tasks", LIST, "Task", "tasks_finished: the tasks"),
+    MAY_OF("claims", LIST, "SubjectClaim", "With ack=manual: the leases on the notices of them"),
+};
+
+/* ---- inbox ----------------------------------------------------------------------------------- */
+
+static const struct member message[] = {
+    MUST("id", TEXT, "Chosen by whoever put it in, else a number"),
+    MUST("project", TEXT, "Project it belongs to"),
+    NULLABLE("agentId", TEXT, "Whose inbox; null: that of whichever lead asks first"),
+    MUST("source", TEXT, "Where it comes from: slack, github, api, ..."),
+    MUST_OF("status", ONE, "InboxStatus", "What has become of it"),
+    MUST("content", TEXT, "The text"),
+    MAY("channel", TEXT, "Channel there"),
+    MAY("thread", TEXT, "Thread there"),
+    MAY("user", TEXT, "Who wrote it"),
+    MAY("matchedText", TEXT, "What in it made it a message for us"),
+    MAY("metadata", JSON, "Whatever came with it"),
+    MAY("responseText", TEXT, "responded: the answer"),
+    MAY("delegatedToTaskId", TEXT, "delegated: the task"),
+    MUST("createdAt", TIME, "When it arrived"),
+    MUST("lastUpdatedAt", TIME, "When its status last changed"),
+    MAY_OF("claim", ONE, "Lease", "processing: who is at it"),
+};
+
+/* ---- channels -------------------------------------------------------------------------------- */
+
+static const struct member channel[] = {
+    MUST("id", TEXT, "Its name"),
+    MUST("project", TEXT, "Agents of this project can be mentioned in it"),
+    MAY("description", TEXT, "What it is for"),
+    MUST("messages", INT, "How many were posted"),
+    MUST("createdAt", TIME, "When it was made"),
+};
+static const struct member channel_post[] = {
+    MUST("id", TEXT, "A number, larger than those of all messages before"),
+    MUST("channelId", TEXT, "The channel"),
+    MUST("author", TEXT, "Who said it"),
+    MUST("content", TEXT, "The text"),
+    MAY("replyTo", TEXT, "The message that it answers"),
+    MUST("mentions", TEXTS, "Ids of the agents that it names"),
+    MUST("createdAt", TIME, "When it was posted"),
+};
+static const struct member lease[] = {
+    MUST("token", INT, "Grows with every claim in the store"),
+    MUST("sessionId", TEXT, "Who holds it"),
+    MUST("claimedAt", TIME, "Since when"),
+    MUST("expiresAt", TIME, "Until when, unless it is renewed"),
+    MUST("ttlMs", INT, "How long a heartbeat renews it for"),
+};
+static const struct member mentions[] = {
+    MUST("channelId", TEXT, "The channel"),
+    MUST("count", INT, "Unread mentions of the agent when they were claimed"),
+    MUST_OF("claim", ONE, "Lease", "The claim on them"),
+};
+
 #define OBJECT(title, table, text)                                                                 \
     {                                                                                              \
         .name = title, .doc = text, .members = table, .count = COUNT_OF(table)                     \
@@ -386,6 +501,8 @@ static const struct member refusal[] = {
 static const struct schema schemas[] = {
     WORDS("TaskStatus", task_status_words, "Where a task stands"),
     WORDS("Health", health_words, "How it stands with a claim, worst first"),
+    WORDS("ClaimKind", claim_kind_words, "What a claim is on"),
+    WORDS("InboxStatus", inbox_status_words, "What has become of a message"),
     WORDS("SessionStatus", session_status_words, "Whether a session is alive"),
     WORDS("LockMode", lock_mode_words, "Alone, or with others"),
     WORDS("Role", role_words, "What a key may do; each may do what the one before it may"),
@@ -394,7 +511,8 @@ static const struct schema schemas[] = {
     OBJECT("Progress", progress, "What a holder says of its work"),
     OBJECT("Claim", claim, "A lease on a task, live or ended"),
     OBJECT("Lock", lock, "A named lock"),
-    {.name = "Held", .doc = "A claim or a lock", .any_of = held},
+    OBJECT("SubjectClaim", subject_claim, "A claim on a message, on mentions or on a notice"),
+    {.name = "Held", .doc = "A claim of any kind", .any_of = held},
     OBJECT("ReleasedLock", lock_released, "A lock that was given back"),
     OBJECT("Granted", granted, "A task and the claim on it"),
     OBJECT("Released", released, "A task that was given back"),
@@ -416,6 +534,15 @@ static const struct schema schemas[] = {
     OBJECT("GlobalMetrics", global_metrics, "All at a glance"),
     OBJECT("Completion", completion, "A task that was completed"),
     OBJECT("Score", score, "What the journal says of an agent"),
+    OBJECT("Agent", agent, "A durable identity, whose sessions do its work"),
+    WORDS("AgentStatus", agent_status_words, "What an agent is doing"),
+    OBJECT("Trigger", trigger, "What an agent should do next, claimed for it"),
+    WORDS("TriggerType", trigger_words, "What there is to do"),
+    OBJECT("Message", message, "A message in an inbox"),
+    OBJECT("Channel", channel, "Where messages are posted"),
+    OBJECT("Post", channel_post, "A message in a channel"),
+    OBJECT("Lease", lease, "A claim on something else than a task or a lock"),
+    OBJECT("Mentions", mentions, "Mentions of an agent in a channel, claimed"),
     OBJECT("Event", event, "One line of the journal"),
     OBJECT("ApiKey", api_key, "An API key, without its secret"),
     OBJECT("State", state, "What the daemon says of itself"),

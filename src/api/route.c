@@ -10,9 +10,14 @@
  *   1. A segment that is too long to be an id fits ":id" and is refused there, naming the field.
  *   2. An empty segment fits nothing.
  *
- * The rows are few and compared one by one; there is no tree to maintain.
+ * The rows are few and compared one by one; there is no tree to maintain. Their paths are cut too,
+ * once, so that most rows are ruled out by a length: how many segments, and how long the last.
  */
 #include "api_internal.h"
+
+#include <assert.h>
+#include <pthread.h>
+
 #include "base/str.h"
 
 #define SEGMENTS_MAX 8
@@ -43,6 +48,19 @@ struct path {
     size_t count;
 };
 
+/* The path of a row, cut. */
+struct pattern {
+    struct {
+        const char *text;
+        size_t bytes; /* 0: ":id" */
+    } segments[SEGMENTS_MAX];
+    size_t count;
+    size_t id_at;   /* which segment is ":id"; SEGMENTS_MAX: none */
+    size_t same_as; /* the first row with the same path */
+};
+static struct pattern patterns[COUNT_OF(operations)];
+static pthread_once_t patterns_once = PTHREAD_ONCE_INIT;
+
 const struct api_operation *api_operations(size_t *count)
 {
     *count = COUNT_OF(operations);
@@ -71,42 +89,55 @@ static bool cut(const char *path, struct path *out)
     return out->count > 0 && *path == '\0';
 }
 
-/* skip: behind the first `bytes` of a pattern's segment when they are all of it; NULL otherwise. */
-static const char *skip(const char *pattern, const char *text, size_t bytes)
+/* ---- the paths of the rows ------------------------------------------------------------------- */
+
+static void cut_pattern(const char *path, struct pattern *out)
 {
-    if (strncmp(pattern, text, bytes) != 0)
-        return NULL;
-    pattern += bytes;
-    return *pattern == '/' || *pattern == '\0' ? pattern : NULL;
+    out->id_at = SEGMENTS_MAX;
+    while (*path == '/') {
+        size_t bytes = strcspn(++path, "/");
+        assert(out->count < SEGMENTS_MAX);
+        if (*path == ':')
+            out->id_at = out->count;
+        out->segments[out->count].text = path;
+        out->segments[out->count++].bytes = *path == ':' ? 0 : bytes;
+        path += bytes;
+    }
 }
 
-/* fit: how well a row's path fits: -1 not at all, else one bit per literal segment, first highest.
- * Every request passes here twice for each row, so it gives up at the first segment that differs.
- * */
-static int fit(const char *pattern, const struct path *path)
+static void cut_patterns(void)
+{
+    for (size_t i = 0; i < COUNT_OF(operations); i++) {
+        cut_pattern(operations[i].path, &patterns[i]);
+        while (!str_eq(operations[patterns[i].same_as].path, operations[i].path))
+            patterns[i].same_as++;
+    }
+}
+
+/* fit: how well a row's path of as many segments fits: -1 not at all, else one bit per literal
+ * segment, first highest. It begins at the end, where the rows differ most. */
+static int fit(const struct pattern *pattern, const struct path *path)
 {
     int score = 0;
-    for (size_t i = 0; i < path->count; i++) {
-        if (*pattern++ != '/')
+    for (size_t i = path->count; i-- > 0;) {
+        const struct segment *s = &path->segments[i];
+        size_t bytes = pattern->segments[i].bytes;
+        if (bytes == 0)
+            continue;
+        if (bytes != s->bytes || memcmp(pattern->segments[i].text, s->text, bytes) != 0)
             return -1;
-        const char *behind = skip(pattern, path->segments[i].text, path->segments[i].bytes);
-        bool literal = behind != NULL;
-        if (!literal && *pattern != ':')
-            return -1;
-        while (!literal && *pattern != '/' && *pattern != '\0')
-            pattern++;
-        score = score * 2 + literal;
-        pattern = literal ? behind : pattern;
+        score |= 1 << (path->count - i);
     }
-    return *pattern == '\0' ? score : -1;
+    return score;
 }
 
 /* best_fit: the row whose path fits best, whatever its method; -1 when none does. */
 static int best_fit(const struct path *path)
 {
     int best = -1, best_score = -1;
+    pthread_once(&patterns_once, cut_patterns);
     for (size_t i = 0; i < COUNT_OF(operations); i++) {
-        int score = fit(operations[i].path, path);
+        int score = patterns[i].count == path->count ? fit(&patterns[i], path) : -1;
         if (score > best_score) {
             best = (int)i;
             best_score = score;
@@ -116,10 +147,11 @@ static int best_fit(const struct path *path)
 }
 
 /* with_method: the row with the same path and the given method; -1 when there is none. */
-static int with_method(const char *pattern, const char *method)
+static int with_method(int row, const char *method)
 {
-    for (size_t i = 0; i < COUNT_OF(operations); i++) {
-        if (str_eq(operations[i].path, pattern) && str_eq(operations[i].method, method))
+    size_t same_as = patterns[row].same_as;
+    for (size_t i = same_as; i < COUNT_OF(operations); i++) {
+        if (patterns[i].same_as == same_as && str_eq(operations[i].method, method))
             return (int)i;
     }
     return -1;
@@ -141,24 +173,35 @@ const struct api_operation *api_find(const char *method, const char *path)
     struct path cut_path;
     int row = cut(path, &cut_path) ? best_fit(&cut_path) : -1;
     if (row >= 0)
-        row = with_method(operations[row].path, method);
+        row = with_method(row, method);
     return row >= 0 ? &operations[row] : NULL;
 }
 
-/* take_id: copies the segment that stands where the row's path says ":id". */
-static dibs_status take_id(const char *pattern, const struct path *path, struct route *out,
-                           struct dibs_error *err)
+/* take: the row, with the segment that stands where its path says ":id". */
+static dibs_status take(int row, const struct path *path, struct route *out, struct dibs_error *err)
 {
-    const char *colon = strchr(pattern, ':');
-    if (colon == NULL)
+    size_t id_at = patterns[row].id_at;
+    out->op = &operations[row];
+    out->run = handlers[row].run;
+    out->in = handlers[row].in;
+    if (id_at == SEGMENTS_MAX)
         return DIBS_OK;
-    size_t i = 0;
-    for (const char *c = pattern + 1; c < colon; c++)
-        i += *c == '/';
-    if (!str_is_id(path->segments[i].text))
+    if (!str_is_id(path->segments[id_at].text))
         return error_field(err, "id", "must be 1 to %d of A-Z a-z 0-9 . _ : -", ID_BYTES_MAX);
-    str_fit(out->id, sizeof out->id, path->segments[i].text);
+    str_fit(out->id, sizeof out->id, path->segments[id_at].text);
     return DIBS_OK;
+}
+
+dibs_status route_take(const struct api_operation *op, const char *path, struct route *out,
+                       struct dibs_error *err)
+{
+    struct path cut_path;
+    int row = (int)(op - operations);
+    *out = (struct route){0};
+    pthread_once(&patterns_once, cut_patterns);
+    if (!cut(path, &cut_path) || patterns[row].count != cut_path.count)
+        return error_set(err, DIBS_INTERNAL, "'%.200s' is no path of '%s'", path, op->name);
+    return take(row, &cut_path, out, err);
 }
 
 dibs_status route_find(const char *method, const char *path, struct route *out,
@@ -170,14 +213,11 @@ dibs_status route_find(const char *method, const char *path, struct route *out,
     if (row < 0)
         return error_set(err, DIBS_NOT_FOUND, "there is nothing at '%.200s'", path);
     const char *pattern = operations[row].path;
-    row = with_method(pattern, method);
+    row = with_method(row, method);
     if (row < 0) {
         list_methods(pattern, out->allowed, sizeof out->allowed);
         return error_set(err, DIBS_METHOD_NOT_ALLOWED, "'%.200s' does not take %.16s, only %s",
                          path, method, out->allowed);
     }
-    out->op = &operations[row];
-    out->run = handlers[row].run;
-    out->in = handlers[row].in;
-    return take_id(pattern, &cut_path, out, err);
+    return take(row, &cut_path, out, err);
 }

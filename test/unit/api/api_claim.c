@@ -17,9 +17,10 @@ static void test_a_claim_is_answered_with_its_lease(void **state)
          "{'sessionId': 's', 'ttlMs': 1800000, 'agentType': 'autonomous'}");
     expect(w, 200, "OK");
     expect_keys(w, "", "success claim");
-    expect_keys(w, "claim",
-                "taskId sessionId token claimedAt expiresAt lastHeartbeat heartbeatCount ttlMs "
-                "agentType remainingMs healthStatus attempt generation incarnation");
+    expect_keys(
+        w, "claim",
+        "kind taskId sessionId token claimedAt expiresAt lastHeartbeat heartbeatCount ttlMs "
+        "agentType remainingMs healthStatus attempt generation incarnation");
     assert_string_equal(text_at(w, "claim.taskId"), "t");
     assert_string_equal(text_at(w, "claim.sessionId"), "s");
     assert_string_equal(text_at(w, "claim.claimedAt"), "2026-12-31T12:00:00.000Z");

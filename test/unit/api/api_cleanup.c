@@ -93,7 +93,7 @@ static void test_expired_claims_are_cleaned_and_named(void **state)
     tick(HALF_HOUR + 1);
     post(w, "/api/tasks/claims/cleanup", "{'type': 'expired'}");
     assert_int_equal(int_at(w, "cleaned.count"), 3);
-    expect_keys(w, "cleaned.claims.0", "taskId sessionId token claimedAt expiresAt heldForMs");
+    expect_keys(w, "cleaned.claims.0", "taskId kind sessionId token claimedAt expiresAt heldForMs");
     assert_string_equal(text_at(w, "cleaned.claims.0.taskId"), "a");
     assert_string_equal(text_at(w, "cleaned.claims.0.expiresAt"), "2026-12-31T12:30:00.000Z");
 }
@@ -107,7 +107,7 @@ static void test_orphans_are_cleaned_with_the_reason(void **state)
     expect(w, 200, "OK");
     assert_int_equal(int_at(w, "cleaned.count"), 3);
     expect_keys(w, "cleaned.claims.0",
-                "taskId sessionId token claimedAt expiresAt reason staleForMs heldForMs");
+                "taskId kind sessionId token claimedAt expiresAt reason staleForMs heldForMs");
     assert_string_equal(text_at(w, "cleaned.claims.0.reason"), "session_stale");
     assert_int_equal(int_at(w, "cleaned.claims.0.staleForMs"), 11 * 60000);
 }

@@ -8,9 +8,10 @@ static void test_a_lock_is_answered_with_its_lease(void **state)
     given_session(w, "s");
     post(w, "/api/locks", "{'resource': 'src/main.c', 'sessionId': 's', 'ttlMs': 60000}");
     expect(w, 200, "OK");
-    expect_keys(w, "lock",
-                "resource mode sessionId token acquiredAt expiresAt lastHeartbeat heartbeatCount "
-                "ttlMs remainingMs healthStatus");
+    expect_keys(
+        w, "lock",
+        "kind resource mode sessionId token acquiredAt expiresAt lastHeartbeat heartbeatCount "
+        "ttlMs remainingMs healthStatus");
     assert_string_equal(text_at(w, "lock.resource"), "src/main.c");
     assert_string_equal(text_at(w, "lock.mode"), "exclusive");
     assert_string_equal(text_at(w, "lock.expiresAt"), "2026-12-31T12:01:00.000Z");

@@ -45,6 +45,8 @@ static void test_offer_reject_accept_assign(void **state)
 {
     struct world *w = *state;
     given_task(w, "t");
+    given_agent(w, "Oracle");
+    given_agent(w, "Sandman");
     move(w, "offer", "{'agentId': 'Oracle'}", "offered");
     assert_string_equal(text_at(w, "task.offeredTo"), "Oracle");
     move(w, "reject", "{'agentId': 'Oracle', 'reason': 'too busy'}", "open");
@@ -57,6 +59,29 @@ static void test_offer_reject_accept_assign(void **state)
     assert_string_equal(text_at(w, "task.assignee"), "Oracle");
     post(w, "/api/tasks/u/assign", "{}");
     expect_field(w, "agentId");
+    post(w, "/api/tasks/u/assign", "{'agentId': 'Orakel'}");
+    expect(w, 409, "ILLEGAL_TRANSITION");
+    given_task(w, "x");
+    post(w, "/api/tasks/x/assign", "{'agentId': 'Orakel'}");
+    expect(w, 404, "AGENT_NOT_FOUND");
+    post(w, "/api/tasks/x/offer", "{'agentId': 'Orakel'}");
+    expect(w, 404, "AGENT_NOT_FOUND");
+}
+
+static void test_an_offer_is_answered_after_a_poll_has_begun_its_review(void **state)
+{
+    struct world *w = *state;
+    given_agent(w, "Oracle");
+    given_task(w, "t");
+    move(w, "offer", "{'agentId': 'Oracle'}", "offered");
+    get(w, "/api/poll?agentId=Oracle");
+    assert_string_equal(text_at(w, "trigger.task.status"), "reviewing");
+    move(w, "reject", "{'agentId': 'Oracle', 'reason': 'no'}", "open");
+    move(w, "offer", "{'agentId': 'Oracle'}", "offered");
+    get(w, "/api/poll?agentId=Oracle");
+    move(w, "accept", "{'agentId': 'Oracle'}", "assigned");
+    get(w, "/api/poll?agentId=Oracle");
+    assert_string_equal(text_at(w, "trigger.type"), "task_assigned");
 }
 
 int main(void)
@@ -65,6 +90,7 @@ int main(void)
         test_in_world(test_block_and_unblock),
         test_in_world(test_cancel_and_reopen),
         test_in_world(test_offer_reject_accept_assign),
+        test_in_world(test_an_offer_is_answered_after_a_poll_has_begun_its_review),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -76,6 +76,8 @@ static void test_a_duplicate_is_answered_with_the_one_there_is(void **state)
 static void test_created_assigned_and_offered(void **state)
 {
     struct world *w = *state;
+    given_agent(w, "Oracle");
+    given_agent(w, "Sandman");
     post(w, "/api/tasks", "{'title': 'a', 'assignee': 'Oracle'}");
     assert_string_equal(text_at(w, "task.status"), "assigned");
     assert_string_equal(text_at(w, "task.assignee"), "Oracle");
@@ -109,6 +111,7 @@ static void test_lists_are_filtered(void **state)
         {"?tag=red&type=y", 1},
     };
     struct world *w = *state;
+    given_agent(w, "Oracle");
     post(
         w, "/api/tasks",
         "[{'id': 'a', 'title': 'a', 'type': 'y', 'tags': ['red']}, {'title': 'b', 'tags': ['red'], "
@@ -228,9 +231,10 @@ static void test_history_tells_events_and_attempts(void **state)
     expect_keys(w, "events.0", "id type at project taskId data");
     assert_true(json_is_object(at(w, "events.0.data")));
     assert_int_equal(count_at(w, "attempts"), 1);
-    expect_keys(w, "attempts.0",
-                "taskId sessionId token claimedAt expiresAt lastHeartbeat heartbeatCount ttlMs "
-                "endedAt endReason heldMs attempt generation incarnation");
+    expect_keys(
+        w, "attempts.0",
+        "kind taskId sessionId token claimedAt expiresAt lastHeartbeat heartbeatCount ttlMs "
+        "endedAt endReason heldMs attempt generation incarnation");
     assert_string_equal(text_at(w, "attempts.0.endReason"), "failed");
     assert_int_equal(int_at(w, "attempts.0.heldMs"), 5000);
     get(w, "/api/tasks/nosuch/history");

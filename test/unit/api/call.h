@@ -271,6 +271,12 @@ static inline void given_session(struct world *w, const char *id)
     assert_true(w->http == 201 || w->http == 200);
 }
 
+static inline void given_agent(struct world *w, const char *id)
+{
+    post(w, "/api/agents", "{'id': '%s'}", id);
+    assert_true(w->http == 201 || w->http == 200);
+}
+
 static inline void given_task(struct world *w, const char *id)
 {
     post(w, "/api/tasks", "{'id': '%s', 'title': 'do %s'}", id, id);

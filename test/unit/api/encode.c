@@ -120,6 +120,7 @@ static void test_reasons_and_results_come_back(void **state)
 {
     struct world *w = *state;
     given_session(w, "s");
+    given_agent(w, "a");
     for (size_t i = 0; i < COUNT_OF(texts); i++) {
         char id[16], path[64];
         snprintf(id, sizeof id, "t%zu", i);

@@ -23,7 +23,7 @@ static int64_t last_event(struct world *w)
 static const struct api_operation *row_of(const struct visit *v, const struct api_shape **shape)
 {
     size_t count = 0;
-    const struct api_operation *op = api_find(v->method, v->target);
+    const struct api_operation *op = visited(v);
     assert_non_null(op);
     *shape = route_shape((size_t)(op - api_operations(&count)));
     return op;

@@ -35,6 +35,12 @@ static void test_every_row_is_reached_by_its_own_path(void **state)
         assert_ptr_equal(r.in, route_shape(i));
         assert_string_equal(r.id, strchr(ops[i].path, ':') != NULL ? "7" : "");
         assert_ptr_equal(api_find(ops[i].method, path), &ops[i]);
+        struct route known = {0};
+        assert_int_equal(route_take(&ops[i], path, &known, &err), DIBS_OK);
+        assert_ptr_equal(known.op, r.op);
+        assert_ptr_equal(known.in, r.in);
+        assert_true(known.run == r.run);
+        assert_string_equal(known.id, r.id);
     }
 }
 
@@ -134,6 +140,8 @@ static void test_an_id_that_is_none_is_refused_by_name(void **state)
         const char *method = strstr(paths[i], "/claim") != NULL ? "POST" : "GET";
         assert_int_equal(find(method, paths[i], &r, &err), DIBS_INVALID_REQUEST);
         assert_string_equal(err.field, "id");
+        const struct api_operation *op = api_find(method, paths[i]);
+        assert_int_equal(route_take(op, paths[i], &r, &err), DIBS_INVALID_REQUEST);
     }
     memset(id, 'x', ID_BYTES_MAX);
     assert_int_equal(find("GET", longest, &r, &err), DIBS_OK);

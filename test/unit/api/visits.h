@@ -31,7 +31,11 @@ static const struct visit {
     {"release", "POST", "/api/tasks/t/release", "{'sessionId': 's'}", 200},
     {"block", "POST", "/api/tasks/t/block", "{'reason': 'r'}", 200},
     {"unblock", "POST", "/api/tasks/t/unblock", "", 200},
+    {"agentRegister", "POST", "/api/agents", "{'name': 'a', 'maxTasks': 2}", 201},
+    {"agentList", "GET", "/api/agents", "", 200},
+    {"agentGet", "GET", "/api/agents/a", "", 200},
     {"offer", "POST", "/api/tasks/t/offer", "{'agentId': 'a'}", 200},
+    {"poll", "GET", "/api/poll?agentId=a", "", 200},
     {"reject", "POST", "/api/tasks/t/reject", "{'agentId': 'a'}", 200},
     {"offer", "POST", "/api/tasks/t/offer", "{'agentId': 'a'}", 200},
     {"accept", "POST", "/api/tasks/t/accept", "{'agentId': 'a'}", 200},
@@ -52,6 +56,28 @@ static const struct visit {
     {"lockList", "GET", "/api/locks", "", 200},
     {"lockHeartbeat", "POST", "/api/locks/heartbeat", "{'resource': 'r', 'sessionId': 's'}", 200},
     {"lockRelease", "DELETE", "/api/locks", "{'resource': 'r', 'sessionId': 's'}", 200},
+    {"sessionRegister", "POST", "/api/sessions", "{'id': 'quinn-1', 'agentId': 'quinn'}", 201},
+    {"channelCreate", "POST", "/api/channels", "{'id': 'ops'}", 201},
+    {"channelList", "GET", "/api/channels", "", 200},
+    {"channelPost", "POST", "/api/channels/ops/messages", "{'author': 'x', 'content': '@quinn'}",
+     201},
+    {"channelMessages", "GET", "/api/channels/ops/messages", "", 200},
+    {"mentionsClaim", "POST", "/api/mentions/claim", "{'agentId': 'quinn', 'sessionId': 'quinn-1'}",
+     200},
+    {"mentionsRelease", "POST", "/api/mentions/release",
+     "{'agentId': 'quinn', 'sessionId': 'quinn-1'}", 200},
+    {"channelRead", "POST", "/api/channels/ops/read", "{'agentId': 'quinn'}", 200},
+    {"inboxAdd", "POST", "/api/inbox", "{'id': 'm', 'agentId': 'quinn', 'content': 'c'}", 201},
+    {"inboxList", "GET", "/api/inbox", "", 200},
+    {"inboxGet", "GET", "/api/inbox/m", "", 200},
+    {"inboxClaim", "POST", "/api/inbox/claim", "{'agentId': 'quinn', 'sessionId': 'quinn-1'}", 200},
+    {"inboxRelease", "POST", "/api/inbox/m/release", "{'sessionId': 'quinn-1'}", 200},
+    {"inboxRead", "POST", "/api/inbox/m/read", "{}", 200},
+    {"inboxAdd", "POST", "/api/inbox", "{'id': 'n', 'content': 'c'}", 201},
+    {"inboxRespond", "POST", "/api/inbox/n/respond", "{'text': 'yes'}", 200},
+    {"inboxAdd", "POST", "/api/inbox", "{'id': 'o', 'content': 'c'}", 201},
+    {"inboxDelegate", "POST", "/api/inbox/o/delegate", "{'taskId': 't'}", 200},
+    {"noticesAck", "POST", "/api/notices/ack", "{'sessionId': 'quinn-1'}", 200},
     {"keyAdd", "POST", "/api/keys", "{'name': 'n', 'role': 'read'}", 201},
     {"keyList", "GET", "/api/keys", "", 200},
     {"keyRevoke", "DELETE", "/api/keys/KEY", "", 200},
@@ -59,6 +85,14 @@ static const struct visit {
     {"sessionGet", "GET", "/api/sessions/s", "", 200},
     {"sessionDeregister", "DELETE", "/api/sessions/s", "", 200},
 };
+
+/* The row of ops.def that a visit reaches; NULL: none. */
+static inline const struct api_operation *visited(const struct visit *v)
+{
+    char path[128];
+    snprintf(path, sizeof path, "%.*s", (int)strcspn(v->target, "?"), v->target);
+    return api_find(v->method, path);
+}
 
 /* The id of the key that was made last. */
 static char visited_key[16];
