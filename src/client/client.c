@@ -248,6 +248,7 @@ dibs_status client_open(const struct client_options *in, struct client **out,
     if (c == NULL)
         return no_memory(err);
     c->patience_ms = in->patience_ms;
+    c->given_up = in->given_up;
     if (url == NULL && in->data_dir == NULL)
         url = getenv("DIBS_URL");
     if (url != NULL && (url[0] != '\0' || in->url != NULL))
@@ -305,12 +306,29 @@ static int64_t longest(int64_t wait_ms, const json_t *body, const char *field)
     return here_ms > wait_ms ? here_ms : wait_ms;
 }
 
+/* query_wait: what "waitMs=N" in a query asks for; 0 when it does not. */
+static int64_t query_wait(const char *query)
+{
+    static const char name[] = "waitMs=";
+    int64_t wait_ms = 0;
+
+    while (query != NULL && !str_starts(query, name)) {
+        query = strchr(query, '&');
+        query = query != NULL ? query + 1 : NULL;
+    }
+    if (query == NULL)
+        return 0;
+    for (query += strlen(name); *query >= '0' && *query <= '9' && wait_ms < WAIT_MS_MAX; query++)
+        wait_ms = wait_ms * 10 + (*query - '0');
+    return wait_ms;
+}
+
 /* wait_of: how long the request says that it would wait for its answer. */
 static int64_t wait_of(const struct client_request *in)
 {
     static const char *const fields[] = {"wait_ms", "waitMs"};
     const json_t *next = json_object_get(in->body, "claimNext");
-    int64_t wait_ms = 0;
+    int64_t wait_ms = query_wait(in->query);
 
     for (size_t i = 0; i < COUNT_OF(fields); i++)
         wait_ms = longest(longest(wait_ms, in->body, fields[i]), next, fields[i]);

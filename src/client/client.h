@@ -10,6 +10,8 @@
 #ifndef DIBS_CLIENT_H
 #define DIBS_CLIENT_H
 
+#include <stdatomic.h>
+
 #include "base/base.h"
 #include "base/buf.h"
 #include "base/json.h"
@@ -26,6 +28,9 @@ struct client_options {
     /* How long a daemon may take to accept or to answer, beside what the request itself says that
      * it waits. 0: 5 s for a connection, 10 s for an answer over the socket, 30 s by URL. */
     int64_t patience_ms;
+    /* Set by another thread: a request to a daemon ends within about a second, whatever its fate:
+     * DIBS_DAEMON_UNREACHABLE. NULL: never. */
+    const atomic_bool *given_up;
 };
 /*
  * DIBS_STORE_NOT_FOUND says where it looked and how to make one. A daemon at a URL is not asked

@@ -220,6 +220,32 @@ static bool headers_of(const struct client *c, const struct api_request *in,
     return ok;
 }
 
+static bool is_given_up(const struct client *c)
+{
+    return c->given_up != NULL && atomic_load(c->given_up);
+}
+
+/* watch: asked by libcurl about once a second, and whenever something comes in; 1 ends it. */
+static int watch(void *context, curl_off_t down, curl_off_t downed, curl_off_t up, curl_off_t upped)
+{
+    (void)down, (void)downed, (void)up, (void)upped;
+    return is_given_up(context) ? 1 : 0;
+}
+
+/* set_watch: a request that may be given up while it waits. */
+static void set_watch(const struct client *c, CURL *easy)
+{
+    curl_xferinfo_callback function = watch;
+    void *address = NULL;
+
+    if (c->given_up == NULL)
+        return;
+    memcpy(&address, &function, sizeof address); /* ISO C has no cast for it, POSIX allows it */
+    curl_set_pointer(easy, CURLOPT_XFERINFOFUNCTION, address);
+    curl_set_pointer(easy, CURLOPT_XFERINFODATA, c);
+    curl_set_long(easy, CURLOPT_NOPROGRESS, 0);
+}
+
 /* set_request: everything about the request but its headers. */
 static CURLcode set_request(const struct client *c, const struct api_request *in,
                             struct exchange *x)
@@ -231,9 +257,11 @@ static CURLcode set_request(const struct client *c, const struct api_request *in
         curl_set_pointer(easy, CURLOPT_POSTFIELDS, in->body != NULL ? in->body : "");
         curl_set_long(easy, CURLOPT_POSTFIELDSIZE, (long)in->body_bytes);
         curl_set_long(easy, CURLOPT_FRESH_CONNECT, 1);
+        curl_set_long(easy, CURLOPT_FORBID_REUSE, 1); /* nothing would use it again */
         code = curl_set_text(easy, CURLOPT_CUSTOMREQUEST, in->method);
     }
     curl_set_long(easy, CURLOPT_TIMEOUT_MS, x->answer_ms);
+    set_watch(c, easy);
     return code == CURLE_OK ? curl_set_writer(easy, collect, x) : code;
 }
 
@@ -343,8 +371,10 @@ json_t *http_json(const struct buf *body, dibs_status *status)
 static bool may_repeat(const struct api_request *in, const struct exchange *x)
 {
     if (x->code == CURLE_OUT_OF_MEMORY || x->code == CURLE_WRITE_ERROR ||
-        x->code == CURLE_OPERATION_TIMEDOUT)
+        x->code == CURLE_OPERATION_TIMEDOUT || x->code == CURLE_ABORTED_BY_CALLBACK)
         return false;
+    if (str_starts(in->path, "/api/poll")) /* hands something out, though it is a GET */
+        return !x->sent;
     return !x->sent || is_read(in) || in->idempotency_key != NULL;
 }
 

@@ -6,7 +6,7 @@
 #define DIBS_CLIENT_HTTP_H
 
 #include "client_private.h"
-#include "curl_calls.h"
+#include "server/curl_calls.h"
 
 struct http_link {
     const struct curl_calls *curl;

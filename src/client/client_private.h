@@ -23,6 +23,7 @@ struct client {
     char *url;           /* without a slash at its end; NULL unless there is one */
     char *socket_path;   /* of the daemon; NULL: over TCP */
     int64_t patience_ms; /* 0: the standard ones */
+    const atomic_bool *given_up;
     struct http_link *link;
     dibs *store;       /* in process */
     dibs_arena *arena; /* in process: home of one answer while it is made */

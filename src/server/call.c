@@ -16,6 +16,7 @@
 
 #include "base/log.h"
 #include "base/str.h"
+#include "core/poll.h"
 #include "core/serve.h"
 
 struct call {
@@ -25,7 +26,6 @@ struct call {
     struct asked asked;
     struct api_request in;
     struct api_response out;
-    char headers[256];
     char project[WORD_BYTES_MAX + 1];
     bool keys_are_new; /* the change of keys that it made is in force */
 };
@@ -33,6 +33,11 @@ struct call {
 static bool is_lock(const struct call *call)
 {
     return str_eq(call->asked.op->name, "lockTake");
+}
+
+static bool is_poll(const struct call *call)
+{
+    return str_eq(call->asked.op->name, "poll");
 }
 
 /* ---- on a database thread -------------------------------------------------------------------- */
@@ -47,6 +52,9 @@ static void call_run(struct job *job, dibs *d, dibs_arena *a)
         return;
     job->waits_for = is_lock(call) ? JOB_WAITS_FOR_LOCK : JOB_WAITS_FOR_TASK;
     job->wait_key = call->out.wait_key;
+    job->wait_not_pool = call->out.wait_not_pool;
+    job->wait_agent = call->out.wait_agent;
+    job->wait_leads = call->out.wait_leads;
     if (job->wait_until_ms == 0)
         job->wait_until_ms = server_us() / 1000 + call->out.wait_ms;
 }
@@ -110,10 +118,65 @@ static void give_back_lock(dibs *d, dibs_arena *a, const json_t *lock)
                  back.resource != NULL ? back.resource : "?", err.message);
 }
 
+/* What a trigger of a poll was made of: claims in several places, and tasks told of without one. */
+struct handed {
+    int64_t tokens[PAGE_MAX];
+    const char *told[PAGE_MAX];
+    struct dibs_taken taken;
+};
+
+static void add_token(struct handed *h, const json_t *claim)
+{
+    if (json_is_object(claim) && h->taken.count < PAGE_MAX)
+        h->tokens[h->taken.count++] = json_integer_value(json_object_get(claim, "token"));
+}
+
+static void add_tokens(struct handed *h, const json_t *list)
+{
+    for (size_t i = 0; i < json_array_size(list); i++)
+        add_token(h, json_object_get(json_array_get(list, i), "claim"));
+}
+
+static void add_finished(struct handed *h, const json_t *trigger)
+{
+    const json_t *tasks = json_object_get(trigger, "tasks"),
+                 *claims = json_object_get(trigger, "claims");
+    for (size_t i = 0; i < json_array_size(claims); i++)
+        add_token(h, json_array_get(claims, i));
+    for (size_t i = 0; claims == NULL && i < json_array_size(tasks) && i < PAGE_MAX; i++)
+        h->told[h->taken.told.count++] =
+            json_string_value(json_object_get(json_array_get(tasks, i), "id"));
+}
+
+static void give_back_trigger(dibs *d, dibs_arena *a, const json_t *answer)
+{
+    struct dibs_error err = {0};
+    struct handed *h = arena_alloc(a, sizeof *h);
+    const json_t *trigger = json_object_get(answer, "trigger");
+    if (h == NULL)
+        return; /* the leases will end */
+    h->taken =
+        (struct dibs_taken){.session_id = json_string_value(json_object_get(answer, "sessionId")),
+                            .tokens = h->tokens,
+                            .told = {.items = h->told}};
+    add_token(h, json_object_get(trigger, "claim"));
+    add_tokens(h, json_object_get(trigger, "messages"));
+    add_tokens(h, json_object_get(trigger, "channels"));
+    add_finished(h, trigger);
+    if (dibs__take_back(d, a, &h->taken, &err) != DIBS_OK)
+        log_line(LOG_WARN, "cannot give back what was found for a caller that has gone: %s",
+                 err.message);
+}
+
 static void give_back(struct job *job, dibs *d, dibs_arena *a)
 {
     struct call *call = (struct call *)job;
     json_t *answer = json_loadb(call->out.body.data, call->out.body.len, 0, NULL);
+    if (is_poll(call)) {
+        give_back_trigger(d, a, answer);
+        json_decref(answer);
+        return;
+    }
     const json_t *tasks = json_object_get(answer, "tasks"), *next = json_object_get(answer, "next");
     for (size_t i = 0; i < json_array_size(tasks); i++)
         give_back_task(d, a, json_array_get(tasks, i), json_array_get(tasks, i));
@@ -141,6 +204,8 @@ static bool takes_next(const struct call *call)
     const char *name = call->asked.op->name;
     if (str_eq(name, "complete") || str_eq(name, "fail"))
         return call->out.body.len > 0 && strstr(call->out.body.data, "\"next\":{") != NULL;
+    if (is_poll(call))
+        return !str_starts(call->out.body.data, "{\"success\":true,\"trigger\":null");
     return str_eq(name, "claimNext") || is_lock(call);
 }
 
@@ -158,9 +223,10 @@ static bool was_in_vain(const struct call *call)
 /* more_headers: what a refusal says beside its body. */
 static void more_headers(struct call *call)
 {
-    size_t used = strlen(call->headers), room = sizeof call->headers - used;
-    if (call->out.http == 503 && strstr(call->headers, "Retry-After") == NULL)
-        snprintf(call->headers + used, room, "Retry-After: 1\r\n");
+    char *headers = call->asked.headers;
+    size_t used = strlen(headers), room = sizeof call->asked.headers - used;
+    if (call->out.http == 503 && strstr(headers, "Retry-After") == NULL)
+        snprintf(headers + used, room, "Retry-After: 1\r\n");
 }
 
 static bool changes_keys(const struct call *call)
@@ -190,7 +256,7 @@ static void call_done(struct job *job)
     conn_set_data(call->conn, &call->asked);
     conn_answer(call->conn, &(struct answer){.status = call->out.http,
                                              .body = &call->out.body,
-                                             .headers = call->headers});
+                                             .headers = call->asked.headers});
     if (conn_data(call->conn) == &call->asked) /* else the next request has begun meanwhile */
         conn_set_data(call->conn, NULL);
     call_free(job);
@@ -219,9 +285,9 @@ static struct call *call_new(struct server *s, struct conn *c, const struct aske
     call->asked = *asked;
     call->asked.job = &call->job;
     call->conn = conn_hold(c);
-    str_fit(call->headers, sizeof call->headers, who->headers);
     str_fit(call->project, sizeof call->project, who->identity.project);
-    call->in = (struct api_request){.method = asked->op->method,
+    call->in = (struct api_request){.op = asked->op,
+                                    .method = asked->op->method,
                                     .path = r->path,
                                     .query = r->query,
                                     .body = r->body,
@@ -242,7 +308,7 @@ static struct call *call_new(struct server *s, struct conn *c, const struct aske
 void call_leave(struct asked *asked, bool half_closed)
 {
     const char *name = asked->op->name;
-    bool takes = str_eq(name, "claimNext") || str_eq(name, "lockTake") ||
+    bool takes = str_eq(name, "claimNext") || str_eq(name, "lockTake") || str_eq(name, "poll") ||
                  (!half_closed && str_eq(name, "claim"));
     atomic_store(takes ? &asked->job->gone : &asked->job->leaving, true);
 }

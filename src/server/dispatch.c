@@ -3,6 +3,7 @@
  * dispatch.c: from a whole request to whoever answers it.
  *
  *     request -> may it? (auth) -> page of ours | asset | event stream | operation (call.c)
+ *        \-> webhook (hook.c), which proves itself by its signature
  *
  * Nothing is looked at, and nothing learnt from an answer, before auth has said yes; only health,
  * the page and the description of the API need no key.
@@ -15,6 +16,7 @@
 #include "base/log.h"
 #include "base/str.h"
 #include "base/timefmt.h"
+#include "hook.h"
 
 int64_t server_us(void)
 {
@@ -81,7 +83,7 @@ static void refuse_scoped(struct conn *c, const char *path, const char *headers)
 struct destination {
     const char *method; /* HEAD is answered as GET, without the body */
     const struct own_page *page;
-    bool is_asset;
+    bool is_asset, is_hook;
     const struct api_operation *op;
 };
 
@@ -89,9 +91,12 @@ static struct destination find(const struct http_request *r)
 {
     struct destination to = {.method = str_eq(r->method, "HEAD") ? "GET" : r->method};
     to.op = str_starts(r->path, "/api/") ? api_find(to.method, r->path) : NULL;
+    if (to.op != NULL && to.op->access == API_WRITES && !str_eq(to.method, r->method))
+        to.op = NULL; /* HEAD promises to change nothing */
     if (to.op == NULL)
         to.page = own_page_find(r->path);
-    to.is_asset = to.op == NULL && to.page == NULL && asset_exists(r->path);
+    to.is_hook = to.op == NULL && to.page == NULL && hook_is(r->path);
+    to.is_asset = to.op == NULL && to.page == NULL && !to.is_hook && asset_exists(r->path);
     return to;
 }
 
@@ -147,6 +152,12 @@ void dispatch(struct conn *c, const struct http_request *r)
     bool is_public = to.is_asset || (to.page != NULL && to.page->is_public);
     asked.op = to.op;
     conn_set_data(c, &asked);
+    if (to.is_hook) { /* its signature is the proof */
+        hook_answer(s, c, &asked);
+        if (conn_data(c) == &asked)
+            conn_set_data(c, NULL);
+        return;
+    }
     auth_check(s->auth, r, conn_kind_of(c), conn_is_loopback(c),
                to.op != NULL ? to.op->scope : API_READER, is_public, asked.begun_us / 1000, &who);
     str_fit(asked.key_id, sizeof asked.key_id, who.identity.key_id);

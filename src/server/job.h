@@ -40,7 +40,10 @@ struct job {
      * uv_hrtime() / 1000000). The writer runs it again when something has changed. */
     enum job_wait waits_for;
     int64_t wait_until_ms;
+    /* with JOB_WAITS_FOR_TASK, as in struct api_response: what of the pool, and for whom else */
     uint64_t wait_key; /* waiters with equal keys find the same; 0: like no other */
+    bool wait_not_pool;
+    uint64_t wait_agent, wait_leads;
 
     atomic_bool gone;    /* the caller has hung up: do not begin it, do not wait on */
     atomic_bool leaving; /* the caller has said its last: answer it, but do not wait on */

@@ -12,7 +12,10 @@
  *     waits until they are taken. Many commits in a row share a page: between two looks lie at
  *     least SPACE_MS, which a single commit after a quiet moment does not feel.
  *  4. A hint is never lost: it is taken back under the lock before the store is read.
- *  5. The thread does not die. What it cannot read it reads again later, with more and more time
+ *  5. While nobody reads along, most events would be read, made into text and thrown away. So only
+ *     those of own_types are read, and the page says so (is_partial). Whoever begins to read along
+ *     may still be given one that was on its way.
+ *  6. The thread does not die. What it cannot read it reads again later, with more and more time
  *     between, and says so once.
  *
  * Whether it was our writer or another process that has changed the file cannot be told when both
@@ -27,6 +30,7 @@
 
 #define PAGES_WAITING 2
 #define SPACE_MS 5
+#define PARTIAL_ROWS 20000 /* a partial page looks at so many events at most: some 20 ms */
 #define BACK_OFF_MS_MAX 5000
 #define NS_PER_MS 1000000ULL
 
@@ -50,6 +54,7 @@ struct journal {
     uint64_t looked_at, others_at; /* uv_hrtime */
     int64_t back_off_ms;           /* 0: all is well */
     bool more;                     /* the last page was full */
+    bool whole;                    /* the next page is to have every event */
     bool others_owed; /* somebody else may have written and on_others is to be called */
 };
 
@@ -79,6 +84,10 @@ static bool next_page(struct journal *j, struct page **out)
         .filter = {.since = j->read_to, .limit = JOURNAL_PAGE_EVENTS},
         .bytes_max = JOURNAL_PAGE_BYTES,
     };
+    if (!j->whole) {
+        step.filter.types = j->options.own_types;
+        step.rows_max = PARTIAL_ROWS;
+    }
     struct dibs_followed got = {0};
     struct dibs_error err = {0};
     dibs_arena_reset(j->arena);
@@ -98,6 +107,7 @@ static bool next_page(struct journal *j, struct page **out)
         trouble(j, "out of memory");
         return false;
     }
+    (*out)->is_partial = !j->whole;
     j->read_to = got.through;
     well(j);
     return true;
@@ -168,6 +178,7 @@ static bool next_look(struct journal *j, bool *hinted)
     j->wakeable = false;
     *hinted = j->hinted;
     j->hinted = false;
+    j->whole = j->eager || j->options.own_types.count == 0;
     bool goes_on = !j->stopping;
     uv_mutex_unlock(&j->lock);
     return goes_on;

@@ -33,7 +33,8 @@ struct page {
     /* It holds all events with since < number <= through (those of a filter, if one was asked for).
      * since is larger than the end of the page before it when events were pruned unread. */
     int64_t since, through;
-    int64_t last; /* number of the newest event the journal had when the page was read */
+    int64_t last;    /* number of the newest event the journal had when the page was read */
+    bool is_partial; /* read while nobody read along: only the events of options.own_types */
     struct page_event *events;
     size_t count;
     struct buf text; /* "id: 7\nevent: task:claimed\ndata: {...}\n\n" one after another */
@@ -51,6 +52,8 @@ struct journal_options {
     struct dibs_strings settings;
     uv_loop_t *loop;
     void (*on_page)(void *context, struct page *page); /* loop thread; owns the reference */
+    /* all that on_page needs to see while nobody reads along; none: every event, always */
+    struct dibs_strings own_types;
     /* another process has (or may have, when our writer is busy as well) written: journal thread;
      * must only leave a hint */
     void (*on_others)(void *context);
@@ -63,7 +66,8 @@ dibs_status journal_start(const struct journal_options *in, struct journal **out
                           struct dibs_error *err) MUST_USE;
 int64_t journal_last(const struct journal *j); /* newest event delivered; loop thread */
 void journal_hint(struct journal *j);          /* our writer has committed; any thread */
-/* While nobody reads along (as at first) hints wait for the next look. Any thread. */
+/* While nobody reads along (as at first) hints wait for the next look, and pages are partial. Any
+ * thread. */
 void journal_set_eager(struct journal *j, bool eager);
 /* Loop thread: ends the thread, closes its handle. Nothing is delivered afterwards. */
 void journal_stop(struct journal *j);

@@ -48,6 +48,7 @@ struct metrics {
     size_t count;                 /* rows of `operations`; rows[count] is for all the rest */
     unsigned char slot[CODE_MAX]; /* of a code in codes[] */
     int64_t connections, accepted, refused, bad_requests;
+    int64_t hooks[METRICS_HOOK_SOURCES][METRICS_HOOK_ENDS];
     int64_t started_ms; /* since 1970 */
     struct row rows[];
 };
@@ -105,6 +106,11 @@ void metrics_refused_connection(struct metrics *m)
 void metrics_bad_request(struct metrics *m)
 {
     m->bad_requests++;
+}
+
+void metrics_hook(struct metrics *m, enum metrics_hook_source source, enum metrics_hook_end end)
+{
+    m->hooks[source][end]++;
 }
 
 /* ---- writing --------------------------------------------------------------------------------- */
@@ -277,6 +283,38 @@ static void claims(const struct dibs_stats *store, struct buf *out)
             store->late_results_ever);
 }
 
+static void hooks(const struct metrics *m, struct buf *out)
+{
+    static const char *const sources[] = {[METRICS_SLACK] = "slack", [METRICS_GITHUB] = "github"};
+    static const char *const ends[] = {
+        [METRICS_HOOK_MESSAGE] = "message",
+        [METRICS_HOOK_TASK] = "task",
+        [METRICS_HOOK_DUPLICATE] = "duplicate",
+        [METRICS_HOOK_IGNORED] = "ignored",
+        [METRICS_HOOK_UNSIGNED] = "unsigned",
+        [METRICS_HOOK_INVALID] = "invalid",
+        [METRICS_HOOK_OFF] = "off",
+        [METRICS_HOOK_FAILED] = "failed",
+    };
+    head(out, "dibs_hooks_total", "counter", "Deliveries of webhooks, by what became of them.");
+    for (size_t i = 0; i < METRICS_HOOK_SOURCES; i++)
+        for (size_t k = 0; k < METRICS_HOOK_ENDS; k++)
+            buf_printf(out, "dibs_hooks_total{source=\"%s\",outcome=\"%s\"} %" PRId64 "\n",
+                       sources[i], ends[k], m->hooks[i][k]);
+}
+
+static void answers(const struct metrics_now *now, struct buf *out)
+{
+    counter(out, "dibs_answers_sent_total", "Answers sent to where the message came from.",
+            now->sender.sent);
+    counter(out, "dibs_answers_failed_total", "Answers that could not be sent, given up.",
+            now->sender.failed);
+    counter(out, "dibs_answer_retries_total", "Attempts to send an answer that are tried again.",
+            now->sender.retried);
+    if (now->store != NULL)
+        gauge(out, "dibs_answers_waiting", "Answers that wait to be sent.", now->answers_waiting);
+}
+
 static void about_store(const struct dibs_stats *store, struct buf *out)
 {
     gauge(out, "dibs_store_up", "1 when the numbers of the store could be read, else 0.",
@@ -313,6 +351,8 @@ void metrics_render(const struct metrics *m, const struct metrics_now *now, stru
     writer(&now->writer, out);
     queues(now, out);
     events(&now->sse, out);
+    hooks(m, out);
+    answers(now, out);
     about_store(now->store, out);
     about_process(m, now, out);
 }

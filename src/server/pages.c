@@ -72,6 +72,7 @@ struct scrape {
     struct asked asked;
     dibs_arena *a;
     struct dibs_stats stats;
+    int64_t answers_waiting;
     dibs_status status;
 };
 
@@ -81,6 +82,8 @@ static void scrape_run(struct job *job, dibs *d, dibs_arena *a)
     struct dibs_error err = {0};
     (void)a;
     x->status = dibs_stats(d, x->a, &x->stats, &err);
+    if (x->status == DIBS_OK)
+        x->status = dibs__outgoing_waiting(d, x->a, &x->answers_waiting, &err);
 }
 
 static void scrape_lost(struct job *job, const struct dibs_error *err)
@@ -97,7 +100,9 @@ static void scrape_done(struct job *job)
                               .sse = sse_stats(s->sse),
                               .readers_queued = readers_queued(s->readers),
                               .store = x->status == DIBS_OK ? &x->stats : NULL,
-                              .uptime_ms = server_us() / 1000 - s->started_ms};
+                              .uptime_ms = server_us() / 1000 - s->started_ms,
+                              .sender = sender_stats(s->sender),
+                              .answers_waiting = x->answers_waiting};
     buf_init(&body, ANSWER_BYTES_MAX);
     metrics_render(s->metrics, &now, &body);
     char headers[sizeof x->asked.headers + 32];

@@ -62,19 +62,30 @@ static const struct conn_hooks hooks = {
     .closed = dispatch_closed,
 };
 
+/* Events that concern the daemon itself. While nobody reads along no others are read, so whatever
+ * on_page looks for must be here. */
+static const char *const own_types[] = {
+    "key:added",       "key:revoked",          "session:registered",
+    "session:active",  "session:deregistered", "session:stale",
+    "inbox:responded",
+};
+
 static void on_page(void *context, struct page *page)
 {
     struct server *s = context;
-    bool keys = false, sessions = false;
+    bool keys = false, sessions = false, answers = false;
     for (size_t i = 0; i < page->count; i++) {
         const char *type = page->events[i].type;
         keys = keys || str_starts(type, "key:");
         sessions = sessions || str_starts(type, "session:");
+        answers = answers || str_eq(type, "inbox:responded");
     }
     if (keys)
         keys_refresh(s);
     if (sessions)
         watch_refresh(s->watch);
+    if (answers)
+        sender_look(s->sender);
     sse_page(s->sse, page);
     page_drop(page);
 }
@@ -119,6 +130,13 @@ static void on_failure(void *context, const struct dibs_error *err)
         uv_async_send(&s->failure);
 }
 
+static void on_before_sleep(uv_prepare_t *prepare)
+{
+    struct server *s = prepare->data;
+    if (s->writer != NULL)
+        writer_wake(s->writer);
+}
+
 /* ---- stopping -------------------------------------------------------------------------------- */
 
 static void close_handle(void *handle)
@@ -133,6 +151,8 @@ static void close_parts(struct server *s)
     if (s->listeners != NULL)
         listeners_close(s->listeners);
     conns_close_all(s->conns);
+    if (s->sender != NULL)
+        sender_stop(s->sender);
     if (s->writer != NULL)
         writer_stop(s->writer);
     if (s->readers != NULL)
@@ -148,6 +168,7 @@ static void close_parts(struct server *s)
     close_handle(&s->on_int);
     close_handle(&s->on_hup);
     close_handle(&s->timer);
+    close_handle(&s->before_sleep);
     close_handle(&s->failure);
 }
 
@@ -173,9 +194,18 @@ static void begin_stop(struct server *s)
     listeners_close(s->listeners);
     sse_stop(s->sse);
     writer_drain(s->writer);
+    sender_drain(s->sender);
     conns_drain(s->conns);
     uv_timer_set_repeat(&s->timer, 10);
     uv_timer_again(&s->timer);
+}
+
+static void reload_hooks(struct server *s)
+{
+    struct dibs_error err = {0};
+    if (dibs__hook_settings(s->data_dir, &s->hooks, &err) != DIBS_OK)
+        log_line(LOG_WARN, "the settings of webhooks stay as they were: %s", err.message);
+    sender_look(s->sender);
 }
 
 static void on_signal(uv_signal_t *signal, int number)
@@ -185,6 +215,7 @@ static void on_signal(uv_signal_t *signal, int number)
         log_line(LOG_INFO, "reading the settings again");
         writer_reload(s->writer);
         readers_reload(s->readers);
+        reload_hooks(s);
     } else if (!s->stopping) {
         begin_stop(s);
     } else {
@@ -266,6 +297,8 @@ static dibs_status open_once(struct server *s, struct dibs_error *err)
     if (status == DIBS_OK)
         status = lock_folder(s, err);
     if (status == DIBS_OK)
+        status = dibs__hook_settings(s->data_dir, &s->hooks, err);
+    if (status == DIBS_OK)
         status = dibs__keys_load(d, s->arena, &keys, err);
     if (status == DIBS_OK && !auth_set_keys(s->auth, &keys))
         status = error_set(err, DIBS_OUT_OF_MEMORY, "cannot keep the API keys: out of memory");
@@ -290,14 +323,16 @@ static dibs_status start_threads(struct server *s, struct dibs_error *err)
                                &s->readers, err);
     struct journal *journal = NULL;
     if (status == DIBS_OK)
-        status = journal_start(&(struct journal_options){.data_dir = s->data_dir,
-                                                         .settings = s->o.settings,
-                                                         .loop = &s->loop,
-                                                         .on_page = on_page,
-                                                         .on_others = on_others,
-                                                         .settle = settle,
-                                                         .context = s},
-                               &journal, err);
+        status =
+            journal_start(&(struct journal_options){.data_dir = s->data_dir,
+                                                    .settings = s->o.settings,
+                                                    .loop = &s->loop,
+                                                    .on_page = on_page,
+                                                    .own_types = {own_types, COUNT_OF(own_types)},
+                                                    .on_others = on_others,
+                                                    .settle = settle,
+                                                    .context = s},
+                          &journal, err);
     atomic_store(&s->journal, journal);
     return status;
 }
@@ -308,12 +343,15 @@ static void open_handles(struct server *s)
     uv_signal_init(&s->loop, &s->on_int);
     uv_signal_init(&s->loop, &s->on_hup);
     uv_timer_init(&s->loop, &s->timer);
+    uv_prepare_init(&s->loop, &s->before_sleep);
     uv_async_init(&s->loop, &s->failure, on_broken);
     s->on_term.data = s->on_int.data = s->on_hup.data = s->timer.data = s->failure.data = s;
+    s->before_sleep.data = s;
     uv_signal_start(&s->on_term, on_signal, SIGTERM);
     uv_signal_start(&s->on_int, on_signal, SIGINT);
     uv_signal_start(&s->on_hup, on_signal, SIGHUP);
     uv_timer_start(&s->timer, on_tick, TICK_MS, TICK_MS);
+    uv_prepare_start(&s->before_sleep, on_before_sleep);
 }
 
 /* count_connections: as many as there are descriptors for. */
@@ -359,9 +397,15 @@ static dibs_status make_followers(struct server *s, struct dibs_error *err)
                                            .context = s});
     s->watch = watch_new(&(struct watch_options){
         .loop = &s->loop, .readers = s->readers, .writer = s->writer, .jobs_out = &s->jobs_out});
-    if (s->sse == NULL || s->watch == NULL)
+    s->sender = sender_new(&(struct sender_options){.loop = &s->loop,
+                                                    .readers = s->readers,
+                                                    .writer = s->writer,
+                                                    .jobs_out = &s->jobs_out,
+                                                    .settings = &s->hooks});
+    if (s->sse == NULL || s->watch == NULL || s->sender == NULL)
         return error_set(err, DIBS_OUT_OF_MEMORY, "cannot start: out of memory");
     watch_refresh(s->watch);
+    sender_look(s->sender);
     return DIBS_OK;
 }
 
@@ -415,6 +459,7 @@ static dibs_status start(struct server *s, struct dibs_error *err)
 
 static void free_parts(struct server *s)
 {
+    sender_free(s->sender);
     watch_free(s->watch);
     sse_free(s->sse);
     readers_free(s->readers);

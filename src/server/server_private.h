@@ -10,10 +10,12 @@
 #include "api/api.h"
 #include "auth.h"
 #include "conn.h"
+#include "core/hook.h"
 #include "journal.h"
 #include "listen.h"
 #include "metrics.h"
 #include "readers.h"
+#include "sender.h"
 #include "server.h"
 #include "sse.h"
 #include "watch.h"
@@ -24,6 +26,7 @@ struct server {
     uv_loop_t loop;
     uv_signal_t on_term, on_int, on_hup;
     uv_timer_t timer;
+    uv_prepare_t before_sleep;
     uv_async_t failure; /* the writer says that the store is broken */
     struct mail mail;
     struct outbox *outbox;
@@ -34,6 +37,9 @@ struct server {
     struct auth *auth;
     struct metrics *metrics;
     struct watch *watch;
+    struct sender *sender;
+    struct dibs_hook_settings hooks;
+    int64_t hook_said_ms; /* when a delivery that was refused was last worth a warning */
     struct listeners *listeners;
     struct conns *conns;
     struct {

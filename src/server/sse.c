@@ -18,8 +18,9 @@
  *     thread may have seen more than the journal thread) are skipped by number: not doubled. While
  *     it is behind it is given no page of the journal: its next step reads on from P. Between the
  *     comparison and the next page lies no other code, and both ways use the same filter.
- *  3. Should a page begin after the position (pruned before it was read), the reader falls behind
- *     again, and its next step finds out what is gone and says so: `resync`.
+ *  3. Should a page begin after the position (pruned before it was read), or be a partial one (read
+ *     before anybody read along) that ends after it, the reader falls behind again. Its next step
+ *     reads what it has missed, or finds out what is gone and says so: `resync`.
  *  4. Nobody waits for a reader. What is under way to it is at most SSE_PENDING_MAX, or one page
  *     that was begun with nothing under way (a single event may be larger than that).
  *  5. A stream tells the position from time to time in a frame that has only an id, which clients
@@ -322,7 +323,8 @@ static void settle(struct reader *r)
 static void give(struct reader *r, struct page *page)
 {
     struct reader_parts p;
-    if (page->since > r->position) { /* (3) */
+    int64_t needed = page->is_partial ? page->through : page->since;
+    if (needed > r->position) { /* (3) */
         r->state = READER_BEHIND;
         advance(r);
         return;

@@ -9,7 +9,10 @@
 #define KINDS_MAX 64
 
 struct round {
-    bool tasks, assigned, locks; /* what may have changed */
+    const dibs *d;
+    bool all;            /* anything may have changed */
+    bool tasks, locks;   /* what has */
+    int64_t agents_seen; /* for whom, since then: dibs__is_woken */
     uint64_t nothing[KINDS_MAX];
     size_t count;
 };
@@ -28,19 +31,21 @@ void waiting_add(struct waiting *w, struct job *job)
         w->next_ms = job->wait_until_ms;
 }
 
-static struct round what_changed(const struct waiting *w, struct dibs_wakes now)
+static struct round what_changed(const struct waiting *w, const dibs *d, struct dibs_wakes now)
 {
-    return (struct round){.tasks = w->look || now.tasks != w->seen.tasks,
-                          .assigned = w->look || now.assigned != w->seen.assigned,
-                          .locks = w->look || now.locks != w->seen.locks};
+    return (struct round){.d = d,
+                          .all = w->look,
+                          .tasks = w->look || now.tasks != w->seen.tasks,
+                          .locks = w->look || now.locks != w->seen.locks,
+                          .agents_seen = w->seen.agents};
 }
 
 bool waiting_is_due(const struct waiting *w, struct dibs_wakes now, int64_t now_ms)
 {
-    struct round r = what_changed(w, now);
     if (w->list.first == NULL)
         return false;
-    return w->all_give_up || r.tasks || r.assigned || r.locks || now_ms >= w->next_ms;
+    return w->all_give_up || w->look || now.tasks != w->seen.tasks ||
+           now.agents != w->seen.agents || now.locks != w->seen.locks || now_ms >= w->next_ms;
 }
 
 static bool found_nothing(const struct round *r, uint64_t key)
@@ -51,20 +56,35 @@ static bool found_nothing(const struct round *r, uint64_t key)
     return false;
 }
 
-/* may_find: an assigned task concerns one asker only, so then everybody looks for himself. */
+static bool is_woken(const struct round *r, uint64_t key)
+{
+    return key != 0 && (r->all || dibs__is_woken(r->d, r->agents_seen, key));
+}
+
+/* may_find: what is for an agent concerns its askers only, so they look, whoever found nothing. */
 static bool may_find(const struct round *r, const struct job *job)
 {
     if (job->waits_for == JOB_WAITS_FOR_LOCK)
         return r->locks;
-    if (!r->tasks && !r->assigned)
+    if (is_woken(r, job->wait_agent) || is_woken(r, job->wait_leads))
+        return true;
+    if (!r->tasks || job->wait_not_pool)
         return false;
-    return r->assigned || job->wait_key == 0 || !found_nothing(r, job->wait_key);
+    return job->wait_key == 0 || !found_nothing(r, job->wait_key);
 }
 
 static bool stays(const struct waiting *w, struct job *job, int64_t now_ms)
 {
     return !atomic_load(&job->gone) && !atomic_load(&job->leaving) && !w->all_give_up &&
            now_ms < job->wait_until_ms;
+}
+
+/* note_nothing: who did not look at the pool speaks for himself only. */
+static void note_nothing(struct round *r, const struct job *job)
+{
+    bool of_pool = job->wait_key != 0 && !job->wait_not_pool;
+    if (of_pool && r->count < KINDS_MAX && !found_nothing(r, job->wait_key))
+        r->nothing[r->count++] = job->wait_key;
 }
 
 /* is_through: looks again if that may help; true when the job has its answer. */
@@ -76,8 +96,7 @@ static bool is_through(struct waiting *w, struct round *r, struct job *job, int6
         dibs_arena_reset(a);
         if (job->waits_for == JOB_WAITS_NOT)
             return true;
-        if (job->wait_key != 0 && r->count < KINDS_MAX && !found_nothing(r, job->wait_key))
-            r->nothing[r->count++] = job->wait_key;
+        note_nothing(r, job);
     }
     if (stays(w, job, now_ms))
         return false;
@@ -90,7 +109,7 @@ static bool is_through(struct waiting *w, struct round *r, struct job *job, int6
 void waiting_run(struct waiting *w, dibs *d, dibs_arena *a, int64_t now_ms, struct jobs *finished)
 {
     struct dibs_wakes before = dibs__wakes(d);
-    struct round r = what_changed(w, before);
+    struct round r = what_changed(w, d, before);
     struct job *job = jobs_take_all(&w->list);
     w->next_ms = INT64_MAX;
     w->look = false;

@@ -2,9 +2,11 @@
 /*
  * waiting.h: the writer's jobs that found nothing and would rather wait than hear it.
  *
- * In order of arrival. They look again, inside a batch, when a task has become ready or a lock was
- * let go; for the last time when their time is over. Of those that ask for the same, the first that
- * finds nothing speaks for all behind it, so a thousand idle workers cost one look.
+ * In order of arrival. They look again, inside a batch, when a task has become ready, a lock was
+ * let go, or there is something for their agent; for the last time when their time is over. Of
+ * those that ask for the same of the pool, the first that finds nothing speaks for all behind it,
+ * so a thousand idle workers cost one look; and what is for one agent makes no other look
+ * (core/wake.c).
  */
 #ifndef DIBS_WAITING_H
 #define DIBS_WAITING_H

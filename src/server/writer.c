@@ -23,6 +23,7 @@
 
 #define BATCH_JOBS_MAX 512 /* so that the first of them need not wait for too many others */
 
+#define SMALL_BATCH_JOBS 8 /* fewer than these do not outweigh their commit */
 #define OVERLAP_JOBS 4     /* fewer than these are not worth another thread */
 #define SLOW_FLUSH_US 1000 /* a commit that takes longer is worth it */
 #define MEASURE_EVERY 64   /* commits */
@@ -30,6 +31,7 @@
 
 struct writer {
     struct writer_options o;
+    bool has_unseen; /* the loop's: jobs were added since it last woke the thread */
     uv_thread_t thread;
     uv_mutex_t lock;
     uv_cond_t wake;
@@ -142,9 +144,11 @@ static void take_turn(struct writer *w, struct turn *t)
 
 /*
  * take_more: while a flush is under way on its thread there is no hurry to commit, so what arrives
- * meanwhile comes into the same transaction. False: the disk has answered, or the batch is full.
- * (With a disk that answers at once it does not pay to wait for more: callers would all wait for
- * each other, and while the writer writes nobody would prepare the next batch.)
+ * meanwhile comes into the same transaction. A small batch takes along what has arrived while it
+ * ran, as its commit costs more than its jobs. False: nothing has come, or it is time to commit.
+ * (With a disk that answers at once it does not pay to wait for more, nor to let a large batch
+ * grow: callers would all wait for each other, and while the writer writes nobody would prepare the
+ * next batch.)
  */
 static bool take_more(struct writer *w, struct turn *t)
 {
@@ -153,7 +157,7 @@ static bool take_more(struct writer *w, struct turn *t)
     while (w->durable < w->committed && w->urgent.first == NULL && w->normal.first == NULL)
         uv_cond_wait(&w->wake, &w->lock);
     w->awaits_disk = false;
-    if (w->durable < w->committed)
+    if (w->durable < w->committed || t->taken < SMALL_BATCH_JOBS)
         take(w, t);
     uv_mutex_unlock(&w->lock);
     return t->jobs.first != NULL;
@@ -397,9 +401,15 @@ bool writer_submit(struct writer *w, struct job *job)
     if (taken)
         jobs_add(job->urgent ? &w->urgent : &w->normal, job);
     uv_mutex_unlock(&w->lock);
-    if (taken)
-        uv_cond_signal(&w->wake); /* unlocked, else it would wake up only to wait for the lock */
+    w->has_unseen = w->has_unseen || taken;
     return taken;
+}
+
+void writer_wake(struct writer *w)
+{
+    if (w->has_unseen)
+        uv_cond_signal(&w->wake); /* unlocked, else it would wake up only to wait for the lock */
+    w->has_unseen = false;
 }
 
 /* raise_flag: sets one of the flags under the lock and wakes the thread. */

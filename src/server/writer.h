@@ -39,6 +39,9 @@ dibs_status writer_start(const struct writer_options *in, struct writer **out,
                          struct dibs_error *err) MUST_USE;
 /* False: the queue is full, or it stops; the job stays the caller's. Loop thread. */
 bool writer_submit(struct writer *w, struct job *job) MUST_USE;
+/* Lets the thread know of what was submitted: once, before the loop sleeps, so that requests which
+ * came in together share a transaction. Loop thread. */
+void writer_wake(struct writer *w);
 /* Somebody else has written to the store: all that wait look again. Any thread. */
 void writer_nudge(struct writer *w);
 /* The caller of a job that may be waiting has gone or is leaving: let go of it. Any thread. */

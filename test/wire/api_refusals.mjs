@@ -20,9 +20,20 @@ const HOLDERS = { claimHeartbeat: 'claim/heartbeat', progress: 'progress', compl
   fail: 'fail', release: 'release' };
 const MOVES = { block: {}, unblock: {}, cancel: {}, offer: A, accept: A, reject: A, assign: A };
 
+const OTHER_READER = { agentId: 'quinn', sessionId: 'quinn-2' };
+const READERS = [
+  ['channelRead', '/api/channels/ops/read'], ['mentionsClaim', '/api/mentions/claim'],
+  ['mentionsRelease', '/api/mentions/release']
+];
+const ANSWERS = [
+  ['inboxRead', 'read', {}], ['inboxRespond', 'respond', { text: 'no' }],
+  ['inboxDelegate', 'delegate', { taskId: 'free' }], ['inboxRelease', 'release', {}]
+];
+
 /** Given: sessions s, other and (ended) gone. Tasks: held by s; free; lost and late, whose leases
  * of s have ended; waits for free; done with the result 1; offered to b; twin, which has the
- * dedupe key of done. Lock r of s. */
+ * dedupe key of done. Lock r of s. Channel ops, in which quinn-1 is at the mentions of quinn.
+ * Messages: taken by quinn-1, answered, unread. */
 async function everything(h) {
   for (const id of ['s', 'other', 'gone']) await h.session(id);
   const task = (id, more) => h.task({ id, ...more });
@@ -35,8 +46,17 @@ async function everything(h) {
   await claim('done');
   await h.ok('POST', '/api/tasks/done/complete', { ...S, result: 1 });
   await task('twin', { dedupeKey: 'same' });
+  for (const id of ['a', 'b']) await h.ok('POST', '/api/agents', { id });
   await h.ok('POST', '/api/tasks/offered/offer', { agentId: 'b' });
   await h.ok('POST', '/api/locks', { resource: 'r', ...S });
+  for (const id of ['quinn-1', 'quinn-2']) await h.session(id, { agentId: 'quinn' });
+  await h.ok('POST', '/api/channels', { id: 'ops' });
+  await h.ok('POST', '/api/channels/ops/messages', { author: 'x', content: '@quinn' });
+  await h.ok('POST', '/api/mentions/claim', { agentId: 'quinn', sessionId: 'quinn-1' });
+  await h.ok('POST', '/api/inbox', { id: 'taken', agentId: 'quinn', content: 'c' });
+  await h.ok('POST', '/api/inbox/claim', { agentId: 'quinn', sessionId: 'quinn-1' });
+  for (const id of ['answered', 'unread']) await h.ok('POST', '/api/inbox', { id, content: 'c' });
+  await h.ok('POST', '/api/inbox/answered/respond', { text: 'yes' });
   await h.ok('POST', '/api/tasks/mine/claim', { sessionId: 'gone' });
   await h.ok('DELETE', '/api/sessions/gone');
   await until('the leases have ended',
@@ -114,6 +134,13 @@ const refusals = [
   ['block', 'POST', '/api/tasks/offered/block', {}, 409, 'ILLEGAL_TRANSITION', is('offered')],
   ['block', 'POST', '/api/tasks/held/block', { sessionId: 'other' }, 403, 'NOT_CLAIM_OWNER', held],
   ['unblock', 'POST', '/api/tasks/free/unblock', {}, 409, 'ILLEGAL_TRANSITION', is('open')],
+  ['agentRegister', 'POST', '/api/agents', { id: 'x', name: 'b' }, 409, 'AGENT_EXISTS'],
+  ['agentGet', 'GET', '/api/agents/nosuch', undefined, 404, 'AGENT_NOT_FOUND'],
+  ['poll', 'GET', '/api/poll?agentId=nosuch', undefined, 404, 'AGENT_NOT_FOUND'],
+  ...['offer', 'assign'].map((verb) => [
+    verb, 'POST', `/api/tasks/free/${verb}`, { agentId: 'nosuch' }, 404, 'AGENT_NOT_FOUND'
+  ]),
+  ['taskCreate', 'POST', '/api/tasks', { title: 'x', assignee: 'nosuch' }, 404, 'AGENT_NOT_FOUND'],
   ['offer', 'POST', '/api/tasks/held/offer', A, 409, 'ILLEGAL_TRANSITION', is('in_progress')],
   ['accept', 'POST', '/api/tasks/free/accept', A, 409, 'ILLEGAL_TRANSITION', is('open')],
   ['accept', 'POST', '/api/tasks/offered/accept', A, 409, 'ILLEGAL_TRANSITION', is('offered')],
@@ -137,6 +164,64 @@ const refusals = [
     .flatMap((row) => [[...row, { resource: 'r', sessionId: 'other' }, 404, 'LOCK_NOT_HELD'],
                [...row, { resource: 'r', ...S, token: 1 }, 409, 'STALE_TOKEN'],
 ]),
+  [
+    'channelPost', 'POST', '/api/channels/nosuch/messages', { author: 'x', content: 'c' }, 404,
+    'CHANNEL_NOT_FOUND'
+  ],
+  [
+    'channelPost', 'POST', '/api/channels/ops/messages',
+    { author: 'x', content: 'c', replyTo: 'nosuch' }, 404, 'MESSAGE_NOT_FOUND'
+  ],
+  ['channelMessages', 'GET', '/api/channels/nosuch/messages', undefined, 404, 'CHANNEL_NOT_FOUND'],
+  ...READERS.flatMap(
+    ([name, path]) => [
+      [name, 'POST', path, { agentId: 'nosuch', sessionId: 'quinn-1' }, 404, 'AGENT_NOT_FOUND'],
+      [name, 'POST', path, { agentId: 'quinn', sessionId: 'nosuch' }, 404, 'SESSION_NOT_FOUND'],
+]),
+  ['mentionsClaim', 'POST', '/api/mentions/claim', OTHER_READER, 404, 'NOTHING_TO_CLAIM'],
+  ['channelRead', 'POST', '/api/channels/nosuch/read', OTHER_READER, 404, 'CHANNEL_NOT_FOUND'],
+  [
+    'channelRead', 'POST', '/api/channels/ops/read', OTHER_READER, 403, 'NOT_CLAIM_OWNER',
+    { claim: { sessionId: 'quinn-1', claimedAt: /Z$/, remainingMs: (ms) => ms > 0 } }
+  ],
+  [
+    'mentionsRelease', 'POST', '/api/mentions/release', { ...OTHER_READER, channelIds: ['nosuch'] },
+    404, 'CHANNEL_NOT_FOUND'
+  ],
+  [
+    'mentionsRelease', 'POST', '/api/mentions/release', { ...OTHER_READER, channelIds: ['ops'] },
+    403, 'NOT_CLAIM_OWNER'
+  ],
+  ['inboxAdd', 'POST', '/api/inbox', { agentId: 'nosuch', content: 'c' }, 404, 'AGENT_NOT_FOUND'],
+  ['inboxGet', 'GET', '/api/inbox/nosuch', undefined, 404, 'MESSAGE_NOT_FOUND'],
+  ...[[{ agentId: 'nosuch', sessionId: 'quinn-1' }, 'AGENT_NOT_FOUND'],
+    [{ agentId: 'quinn', sessionId: 'nosuch' }, 'SESSION_NOT_FOUND'],
+    [OTHER_READER, 'NOTHING_TO_CLAIM']]
+    .map(([body, error]) => ['inboxClaim', 'POST', '/api/inbox/claim', body, 404, error]),
+  ...ANSWERS.flatMap(([name, word, body]) => [
+    [name, 'POST', `/api/inbox/nosuch/${word}`, body, 404, 'MESSAGE_NOT_FOUND'],
+    [
+      name, 'POST', `/api/inbox/taken/${word}`, { ...body, sessionId: 'quinn-2' }, 403,
+      'NOT_CLAIM_OWNER',
+      { claim: { sessionId: 'quinn-1', claimedAt: /Z$/, remainingMs: (ms) => ms > 0 } }
+    ],
+    [name, 'POST', `/api/inbox/taken/${word}`, body, 403, 'NOT_CLAIM_OWNER'],
+    [
+      name, 'POST', `/api/inbox/taken/${word}`, { ...body, sessionId: 'quinn-1', token: 1 }, 409,
+      'STALE_TOKEN'
+    ],
+    [name, 'POST', `/api/inbox/answered/${word}`, body, 409, 'ALREADY_ANSWERED'],
+  ]),
+  ...ANSWERS.slice(0, 3).map(([name, word, body]) => [
+    name, 'POST', `/api/inbox/unread/${word}`, { ...body, sessionId: 'nosuch' }, 404,
+    'SESSION_NOT_FOUND'
+  ]),
+  ...[[{ taskId: 'nosuch' }, 404, 'TASK_NOT_FOUND'],
+    [{ task: { id: 'held', title: 'T' } }, 409, 'TASK_EXISTS'],
+    [{ task: { id: 'x', title: 'T', dependsOn: ['x'] } }, 400, 'DEPENDENCY_CYCLE'],
+    [{ task: { title: 'T', assignee: 'nosuch' } }, 404, 'AGENT_NOT_FOUND']]
+    .map((row) => ['inboxDelegate', 'POST', '/api/inbox/unread/delegate', ...row]),
+  ['noticesAck', 'POST', '/api/notices/ack', { sessionId: 'nosuch' }, 404, 'SESSION_NOT_FOUND'],
   ['keyRevoke', 'DELETE', '/api/keys/knosuch', undefined, 404, 'KEY_NOT_FOUND'],
 ];
 

@@ -48,6 +48,7 @@ test('priorities in words, minutes for milliseconds, statuses in any case', asyn
     assert.equal(
       (await h.ok('POST', '/api/tasks', { title: 'x', priority: word })).task.priority, value);
   }
+  await h.ok('POST', '/api/agents', { id: 'a' });
   const { task } =
     await h.ok('POST', '/api/tasks', { title: 'x', claimTimeoutMinutes: 3, assignee: 'a' });
   assert.deepEqual([task.claimTimeoutMs, task.status], [180_000, 'assigned']);
@@ -153,6 +154,7 @@ test('each filter leaves exactly what it names', async (t) => {
   const one = { id: 'one', project: 'p', type: 'y', phase: 'h', tags: ['g', 'more'] };
   await h.task(one);
   await h.task({ id: 'two', project: 'q', type: "y' OR '1'='1", tags: ['g%'] });
+  await h.ok('POST', '/api/agents', { id: 'ann' });
   await h.task({ id: 'three', assignee: 'ann' });
   await h.ok('POST', '/api/tasks/one/claim', { sessionId: 's' });
   for (const query
@@ -184,6 +186,7 @@ test('a change replaces what it names, null empties, and the version guards it',
 test('the moves of people lead where they say', async (t) => {
   const h = await house(t);
   await h.task({ id: 't' });
+  for (const id of ['a', 'b']) await h.ok('POST', '/api/agents', { id });
   const steps = [
     ['block', { reason: 'r' }, 'blocked'], ['unblock', {}, 'open'],
     ['offer', { agentId: 'a' }, 'offered'], ['reject', { agentId: 'a', reason: 'busy' }, 'open'],

@@ -83,6 +83,7 @@ async function steer(h, text, i) {
   const move = async (verb, body) => (await h.ok('POST', `/api/tasks/t${i}/${verb}`, body)).task;
   assert.equal((await move('block', { reason: text })).blockReason, text);
   await move('unblock', {});
+  await h.ok('POST', '/api/agents', { id: 'a' });
   await move('offer', { agentId: 'a' });
   assert.equal((await move('reject', { agentId: 'a', reason: text })).rejectionReason, text);
   await move('cancel', { reason: text });

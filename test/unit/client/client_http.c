@@ -255,6 +255,9 @@ static void test_what_a_request_waits_is_not_held_against_the_daemon(void **stat
     struct client_request in = {.method = "POST", .path = "/api/tasks/1/complete", .body = body};
     fails(c, &in, "has not answered within 500ms", "");
     json_decref(body);
+    struct client_request poll = {
+        .method = "GET", .path = "/api/poll", .query = "agentId=waitMs%3D9&waitMs=100&claim=true"};
+    fails(c, &poll, "has not answered within 400ms", "");
     client_close(c);
 }
 

@@ -101,6 +101,49 @@ static void test_pages_that_come_during_a_step_are_not_missed(void **state)
     strike_stage(&s);
 }
 
+/* The journal read on before it was told that somebody reads along. */
+static void deliver_partial(struct stage *s)
+{
+    deliver_page(s, JOURNAL_PAGE_EVENTS, DIBS_STRINGS("session:registered"));
+}
+
+static void test_a_reader_that_is_given_a_partial_page_reads_what_it_lacks(void **state)
+{
+    struct stage s;
+    raise_stage(&s, *state, 0);
+    make(&s, 2);
+    deliver(&s);
+    struct conn *c = ask(&s, NULL, "2");
+    make(&s, 2);
+    make_session(s.f, "somebody");
+    deliver_partial(&s); /* only the session, which would be 5 */
+    assert_heard(c, "");
+    assert_int_equal(run_steps(&s), 1);
+    assert_heard(c, "3 4 5");
+    make(&s, 1);
+    deliver(&s);
+    assert_heard(c, "3 4 5 6");
+    conn_end(&s, c);
+    strike_stage(&s);
+}
+
+static void test_a_partial_page_that_tells_nothing_new_changes_nothing(void **state)
+{
+    struct stage s;
+    raise_stage(&s, *state, 0);
+    make(&s, 1);
+    make_session(s.f, "somebody"); /* both committed; the journal has come to neither */
+    struct conn *c = ask(&s, NULL, "0");
+    assert_heard(c, "1 2");
+    deliver_partial(&s);
+    assert_int_equal(run_steps(&s), 0);
+    make(&s, 1);
+    deliver(&s);
+    assert_heard(c, "1 2 3");
+    conn_end(&s, c);
+    strike_stage(&s);
+}
+
 static void test_a_long_past_comes_in_steps_as_fast_as_it_is_taken(void **state)
 {
     struct stage s;
@@ -342,7 +385,7 @@ static void come_back(struct stage *s, struct member *m)
 static void happen(struct stage *s, struct member *crowd, uint64_t *seed)
 {
     struct member *m = &crowd[chance(seed) % CROWD];
-    switch (chance(seed) % 8) {
+    switch (chance(seed) % 9) {
     case 0: make_in(s, NULL, chance(seed) % 2 ? "a" : "b"); break;
     case 1: make(s, 3); break;
     case 2: deliver_some(s, 1 + (int64_t)(chance(seed) % 3)); break;
@@ -350,6 +393,7 @@ static void happen(struct stage *s, struct member *crowd, uint64_t *seed)
     case 4: run_steps(s); break;
     case 5: come_back(s, m); break;
     case 6: m->conn->stuck = !m->conn->stuck; break;
+    case 7: deliver_partial(s); break;
     default:
         m->conn->pending = 0;
         sse_drained(s->sse, m->conn);
@@ -438,6 +482,8 @@ int main(void)
         STORE_TEST(test_events_pruned_under_a_live_reader_are_told_too),
         STORE_TEST(test_a_step_that_saw_more_than_the_journal_doubles_nothing),
         STORE_TEST(test_pages_that_come_during_a_step_are_not_missed),
+        STORE_TEST(test_a_reader_that_is_given_a_partial_page_reads_what_it_lacks),
+        STORE_TEST(test_a_partial_page_that_tells_nothing_new_changes_nothing),
         STORE_TEST(test_a_long_past_comes_in_steps_as_fast_as_it_is_taken),
         STORE_TEST(test_a_reader_that_is_too_slow_is_dropped_and_resumes),
         STORE_TEST(test_an_event_larger_than_what_may_be_under_way_arrives),

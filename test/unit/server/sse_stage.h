@@ -187,11 +187,12 @@ static int64_t newest(struct stage *s)
     return list.last;
 }
 
-/* The journal thread reads up to `limit` events and the loop gets them. */
-static void deliver_some(struct stage *s, int64_t limit)
+/* The journal thread reads up to `limit` events, of all types or of some, and the loop gets
+ * them. */
+static void deliver_page(struct stage *s, int64_t limit, struct dibs_strings types)
 {
     dibs_arena *a = dibs_arena_new();
-    struct dibs_follow in = {.filter = {.since = journal_at, .limit = limit}};
+    struct dibs_follow in = {.filter = {.since = journal_at, .limit = limit, .types = types}};
     struct dibs_followed got = {0};
     assert_ok(s->f, dibs__follow(s->f->d, a, &in, &got, &s->f->err));
     if (got.through > journal_at) {
@@ -199,11 +200,17 @@ static void deliver_some(struct stage *s, int64_t limit)
         struct page *page =
             page_make(&got.list, kept > journal_at ? kept : journal_at, got.through);
         assert_non_null(page);
+        page->is_partial = types.count > 0;
         journal_at = page->through;
         sse_page(s->sse, page);
         page_drop(page);
     }
     dibs_arena_free(a);
+}
+
+static void deliver_some(struct stage *s, int64_t limit)
+{
+    deliver_page(s, limit, (struct dibs_strings){0});
 }
 
 static void deliver(struct stage *s)

@@ -36,7 +36,7 @@ const struct curl_calls *curl_load(struct dibs_error *err)
     library = dlopen(LIBRARY, RTLD_NOW | RTLD_LOCAL);
     if (library == NULL) {
         error_set(err, DIBS_DAEMON_UNREACHABLE,
-                  "cannot load libcurl, which speaks to daemons: %s; on Debian, install libcurl4",
+                  "cannot load libcurl, which speaks HTTP: %s; on Debian, install libcurl4",
                   dlerror());
         return NULL;
     }
@@ -47,8 +47,7 @@ const struct curl_calls *curl_load(struct dibs_error *err)
     all = look_up(library, "curl_easy_getinfo", &easy_getinfo) && all;
     if (!all || calls.global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK) {
         dlclose(library);
-        error_set(err, DIBS_DAEMON_UNREACHABLE,
-                  "cannot use '" LIBRARY "', which speaks to daemons: %s",
+        error_set(err, DIBS_DAEMON_UNREACHABLE, "cannot use '" LIBRARY "', which speaks HTTP: %s",
                   all ? "it does not start" : "it lacks a function; 7.88 or later is needed");
         return NULL;
     }
@@ -83,6 +82,13 @@ CURLcode curl_set_writer(CURL *easy,
 long curl_get_long(CURL *easy, CURLINFO info)
 {
     long value = 0;
+
+    return easy_getinfo(easy, info, &value) == CURLE_OK ? value : 0;
+}
+
+int64_t curl_get_number(CURL *easy, CURLINFO info)
+{
+    curl_off_t value = 0;
 
     return easy_getinfo(easy, info, &value) == CURLE_OK ? value : 0;
 }

@@ -3,9 +3,9 @@
  * curl_calls.h: libcurl, loaded when it is needed.
  *
  * Linking it would make every start of the program load some thirty libraries (TLS, Kerberos, LDAP,
- * SSH ...): 3.5 ms and 3 MB, also for a command that works on the data file and for the daemon,
- * which never calls it. So its few functions that we use are looked up at the first request by
- * HTTP.
+ * SSH ...): 3.5 ms and 3 MB, also for a command that works on the data file and for a daemon that
+ * has no answers to send. So its few functions that we use are looked up at the first request by
+ * HTTP: of the sender (sender.c), and of the client, which is why it has this file from here.
  */
 #ifndef DIBS_CURL_CALLS_H
 #define DIBS_CURL_CALLS_H
@@ -29,6 +29,7 @@
     C(multi_remove_handle)                                                                         \
     C(multi_perform)                                                                               \
     C(multi_poll)                                                                                  \
+    C(multi_wakeup)                                                                                \
     C(multi_info_read)                                                                             \
     C(multi_cleanup)
 
@@ -50,6 +51,7 @@ CURLcode curl_set_writer(CURL *easy,
                          size_t (*writer)(char *bytes, size_t one, size_t count, void *context),
                          void *context);
 long curl_get_long(CURL *easy, CURLINFO info);        /* 0 when it is not known */
+int64_t curl_get_number(CURL *easy, CURLINFO info);   /* the same for those that are a curl_off_t */
 const char *curl_get_text(CURL *easy, CURLINFO info); /* NULL when it is not known */
 
 #endif
