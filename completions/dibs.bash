@@ -4,20 +4,23 @@
 # tests compare the lists with "dibs help --commands".
 
 # Options with a value, so that the value is not taken for a word of the command.
-_dibs_valued="--agent-id --agent-type --assignee --auto-cleanup --checkpoint --claim-timeout
-    --cleanup-interval --count --cursor --data --dedupe-key --default-ttl --depends-on
-    --description --error --event-retention --expiring-threshold --extend --heartbeat-interval
-    --host --id --idempotency-key --idle-timeout --interval --limit --listen --lock-ttl
-    --max-attempts --max-attempts-remaining --max-connections --max-ttl --message --metadata
-    --min-ttl --order --orphan-threshold --param --params --percent --phase --pid --priority
-    --project --rate --reason --request-timeout --resource --result --role
-    --run-after --session --since --sort --stale-threshold --status --tag --task --title --token --ttl
-    --type --types --url --version --wait --warning-threshold"
+_dibs_valued="--ack --agent --agent-id --agent-type --as --assignee --auto-cleanup --capability
+    --channel --checkpoint --claim-timeout --cleanup-interval --count --cursor --data
+    --dedupe-key --default-ttl --depends-on --description --error --event-retention
+    --expiring-threshold --extend --grace --heartbeat-interval --host --id
+    --idempotency-key --idle-timeout --interval --limit --listen --lock-ttl --log-dir
+    --matched --max --max-attempts --max-attempts-remaining --max-connections --max-ttl
+    --message --metadata --min-ttl --offer-ttl --order --orphan-threshold --param
+    --params --percent --phase --pid --priority --project --prompt --rate --reason
+    --reply-to --request-timeout --resource --result --role --run-after --session
+    --since --sort --source --stale-threshold --status --tag --task --thread
+    --time-limit --title --token --ttl --type --types --url --user --version --wait
+    --warning-threshold"
 
-_dibs_every="--data --url --session --project --json --quiet --no-color --help --default-ttl --min-ttl
-    --max-ttl --heartbeat-interval --cleanup-interval --lock-ttl --orphan-threshold
-    --warning-threshold --expiring-threshold --stale-threshold --event-retention --auto-cleanup
-    -q -h"
+_dibs_every="--data --url --session --project --json --quiet --no-color --help --default-ttl
+    --min-ttl --max-ttl --heartbeat-interval --cleanup-interval --lock-ttl
+    --orphan-threshold --warning-threshold --expiring-threshold --stale-threshold
+    --event-retention --offer-ttl --auto-cleanup -q -h"
 
 _dibs_options()
 {
@@ -74,6 +77,73 @@ _dibs_options()
         ;;
     "reopen")
         echo "--reason -m"
+        ;;
+    "offer") ;;
+    "accept")
+        echo "--agent"
+        ;;
+    "reject")
+        echo "--agent --reason -m"
+        ;;
+    "assign") ;;
+    "poll")
+        echo "--agent --wait --claim --type --ack --ttl --pid -w"
+        ;;
+    "notices ack") ;;
+    "agent register")
+        echo "--id --lead --worker --max --capability --metadata"
+        ;;
+    "agent list")
+        echo "--leads --workers"
+        ;;
+    "agent show") ;;
+    "inbox add")
+        echo "--agent --source --channel --thread --user --matched --metadata --id
+            --idempotency-key"
+        ;;
+    "inbox list")
+        echo "--status --agent --source --limit --cursor -n"
+        ;;
+    "inbox show") ;;
+    "inbox claim")
+        echo "--agent --count --ttl -n"
+        ;;
+    "inbox read")
+        echo "--token"
+        ;;
+    "inbox respond")
+        echo "--token"
+        ;;
+    "inbox delegate")
+        echo "--task --title --description --type --priority --tag --param --assignee
+            --token -p -t"
+        ;;
+    "inbox release")
+        echo "--token"
+        ;;
+    "channel create")
+        echo "--description"
+        ;;
+    "channel list") ;;
+    "channel post")
+        echo "--as --reply-to --idempotency-key"
+        ;;
+    "channel messages")
+        echo "--limit --cursor -n"
+        ;;
+    "channel read")
+        echo "--agent --limit -n"
+        ;;
+    "mentions claim")
+        echo "--agent --ttl"
+        ;;
+    "mentions release")
+        echo "--agent --read"
+        ;;
+    "agent scores") ;;
+    "run")
+        echo "--agent --type --max --ttl --time-limit --grace --prompt --log-dir --once
+            --drain-when-empty --shell -n"
         ;;
     "session register")
         echo "--agent-type --agent-id --pid --host --metadata"
@@ -138,9 +208,15 @@ _dibs_words()
     case "$1" in
     "")
         echo "init config doctor backup task claim heartbeat progress done fail release block
-            unblock cancel reopen session lock key in-flight stats scores cleanup events watch
-            top serve help version"
+            unblock cancel reopen offer accept reject assign poll notices agent inbox
+            channel mentions session lock key in-flight stats scores cleanup events watch
+            top serve run help version"
         ;;
+    agent) echo "register list show scores" ;;
+    channel) echo "create list post messages read" ;;
+    inbox) echo "add list show claim read respond delegate release" ;;
+    mentions) echo "claim release" ;;
+    notices) echo "ack" ;;
     key) echo "add list revoke" ;;
     lock) echo "take heartbeat release list" ;;
     session) echo "register list show heartbeat resume end summary" ;;
@@ -178,6 +254,18 @@ _dibs_ids()
         dibs session list --quiet 2>/dev/null
         ;;
     "lock release" | "lock heartbeat") dibs lock list --quiet 2>/dev/null ;;
+    accept | reject) dibs task list --quiet --status offered,reviewing 2>/dev/null ;;
+    offer | assign) dibs task list --quiet 2>/dev/null ;;
+    "agent show") dibs agent list --quiet 2>/dev/null ;;
+    "inbox show") dibs inbox list --quiet 2>/dev/null ;;
+    "inbox read" | "inbox respond" | "inbox delegate")
+        dibs inbox list --quiet --status unread 2>/dev/null
+        dibs inbox list --quiet --status processing 2>/dev/null
+        ;;
+    "inbox release") dibs inbox list --quiet --status processing 2>/dev/null ;;
+    "channel post" | "channel messages" | "channel read" | "mentions release")
+        dibs channel list --quiet 2>/dev/null
+        ;;
     "key revoke") dibs key list --quiet 2>/dev/null ;;
     esac
 }
@@ -187,8 +275,14 @@ _dibs_value()
 {
     local current=$3 ids
     case "$1" in
-    --data) mapfile -t COMPREPLY < <(compgen -d -- "$current") ;;
+    --data | --log-dir) mapfile -t COMPREPLY < <(compgen -d -- "$current") ;;
+    --prompt) mapfile -t COMPREPLY < <(compgen -f -- "$current") ;;
     --status)
+        if [ "$2" = "inbox list" ]; then
+            mapfile -t COMPREPLY < <(compgen -W "unread processing read responded delegated" \
+                -- "$current")
+            return
+        fi
         mapfile -t COMPREPLY < <(compgen -W "open offered reviewing assigned in_progress blocked
             completed failed cancelled" -- "$current")
         ;;
@@ -197,6 +291,11 @@ _dibs_value()
         ;;
     --sort) mapfile -t COMPREPLY < <(compgen -W "priority created_at random" -- "$current") ;;
     --role) mapfile -t COMPREPLY < <(compgen -W "read worker admin" -- "$current") ;;
+    --ack) mapfile -t COMPREPLY < <(compgen -W "manual auto" -- "$current") ;;
+    --agent | --as | --assignee)
+        ids=$(dibs agent list --quiet 2>/dev/null)
+        mapfile -t COMPREPLY < <(compgen -W "$ids" -- "$current")
+        ;;
     --order) mapfile -t COMPREPLY < <(compgen -W "asc desc" -- "$current") ;;
     --session)
         ids=$(dibs session list --quiet 2>/dev/null)
@@ -224,7 +323,8 @@ _dibs()
         case "${COMP_WORDS[i]}" in
         --)
             # behind it stands a command of its own
-            [ "$command" = lock ] && mapfile -t COMPREPLY < <(compgen -c -- "$current")
+            [[ $command == lock || $command == run ]] &&
+                mapfile -t COMPREPLY < <(compgen -c -- "$current")
             return
             ;;
         -*) [[ " ${_dibs_valued//$'\n'/ } " == *" ${COMP_WORDS[i]} "* ]] && ((i++)) ;;

@@ -41,6 +41,17 @@ complete -c dibs -n __dibs_none -a block -d 'keep a task from being claimed'
 complete -c dibs -n __dibs_none -a unblock -d 'take back a block'
 complete -c dibs -n __dibs_none -a cancel -d 'cancel a task'
 complete -c dibs -n __dibs_none -a reopen -d 'start a finished task again'
+complete -c dibs -n __dibs_none -a offer -d 'offer a task to an agent'
+complete -c dibs -n __dibs_none -a accept -d 'accept an offered task'
+complete -c dibs -n __dibs_none -a reject -d 'turn down an offered task'
+complete -c dibs -n __dibs_none -a assign -d 'assign a task to an agent, without asking'
+complete -c dibs -n __dibs_none -a poll -d 'what an agent should do next, claimed for it'
+complete -c dibs -n __dibs_none -a notices -d 'ack'
+complete -c dibs -n __dibs_none -a agent -d 'register, list, show, scores'
+complete -c dibs -n __dibs_none -a inbox -d 'add, list, show, claim, read, respond, delegate, release'
+complete -c dibs -n __dibs_none -a channel -d 'create, list, post, messages, read'
+complete -c dibs -n __dibs_none -a mentions -d 'claim, release'
+complete -c dibs -n __dibs_none -a run -d 'run a command for each task that comes'
 complete -c dibs -n __dibs_none -a session -d 'register, list, show, end, ...'
 complete -c dibs -n __dibs_none -a lock -d 'hold a lock while a command runs'
 complete -c dibs -n __dibs_none -a key -d 'add, list, revoke'
@@ -59,6 +70,26 @@ complete -c dibs -n '__dibs_group task' -a list -d 'list tasks, oldest first'
 complete -c dibs -n '__dibs_group task' -a show -d 'show one task, or its history'
 complete -c dibs -n '__dibs_group task' -a edit -d 'change a task'
 complete -c dibs -n '__dibs_group task' -a import -d 'add many tasks from a file'
+complete -c dibs -n '__dibs_group notices' -a ack -d 'a lead knows of these finished tasks'
+complete -c dibs -n '__dibs_group agent' -a register -d 'make an agent known, or change it'
+complete -c dibs -n '__dibs_group agent' -a list -d 'list agents and what they are doing'
+complete -c dibs -n '__dibs_group agent' -a show -d 'show one agent'
+complete -c dibs -n '__dibs_group agent' -a scores -d 'what the journal says of each agent'
+complete -c dibs -n '__dibs_group inbox' -a add -d 'put a message into an inbox'
+complete -c dibs -n '__dibs_group inbox' -a list -d 'list messages, oldest first'
+complete -c dibs -n '__dibs_group inbox' -a show -d 'show one message'
+complete -c dibs -n '__dibs_group inbox' -a claim -d 'claim unread messages, oldest first'
+complete -c dibs -n '__dibs_group inbox' -a read -d 'a message is read and needs no answer'
+complete -c dibs -n '__dibs_group inbox' -a respond -d 'answer a message'
+complete -c dibs -n '__dibs_group inbox' -a delegate -d 'make a message a task, or hand it to one'
+complete -c dibs -n '__dibs_group inbox' -a release -d 'give a message back, unread'
+complete -c dibs -n '__dibs_group channel' -a create -d 'make a channel, or find it'
+complete -c dibs -n '__dibs_group channel' -a list -d 'list channels'
+complete -c dibs -n '__dibs_group channel' -a post -d 'post a message in a channel'
+complete -c dibs -n '__dibs_group channel' -a messages -d 'what was posted, oldest first'
+complete -c dibs -n '__dibs_group channel' -a read -d 'what an agent has not read yet, which then is read'
+complete -c dibs -n '__dibs_group mentions' -a claim -d 'claim the channels in which an agent is mentioned'
+complete -c dibs -n '__dibs_group mentions' -a release -d 'let go of claimed mentions'
 complete -c dibs -n '__dibs_group session' -a register -d 'register a session, or its next incarnation'
 complete -c dibs -n '__dibs_group session' -a list -d 'list sessions'
 complete -c dibs -n '__dibs_group session' -a show -d 'show a session and its last claims'
@@ -94,6 +125,7 @@ complete -c dibs -l warning-threshold -x -d 'setting'
 complete -c dibs -l expiring-threshold -x -d 'setting'
 complete -c dibs -l stale-threshold -x -d 'setting'
 complete -c dibs -l event-retention -x -d 'setting'
+complete -c dibs -l offer-ttl -x -d 'setting'
 complete -c dibs -l auto-cleanup -x -d 'setting'
 
 # dibs init
@@ -218,6 +250,138 @@ complete -c dibs -n '__dibs_at cancel' -a '(dibs task list --quiet 2>/dev/null)'
 # dibs reopen
 complete -c dibs -n '__dibs_at reopen' -s m -l reason -x -d 'why; shown in the history'
 complete -c dibs -n '__dibs_at reopen' -a '(dibs task list --quiet --status completed,failed,cancelled 2>/dev/null)'
+
+# dibs offer
+complete -c dibs -n '__dibs_at offer' -a '(dibs task list --quiet 2>/dev/null)'
+complete -c dibs -n '__dibs_at offer' -a '(dibs agent list --quiet 2>/dev/null)'
+
+# dibs accept
+complete -c dibs -n '__dibs_at accept' -l agent -x -a '(dibs agent list --quiet 2>/dev/null)' -d 'whom it is offered to (else DIBS_AGENT)'
+complete -c dibs -n '__dibs_at accept' -a '(dibs task list --quiet 2>/dev/null)'
+
+# dibs reject
+complete -c dibs -n '__dibs_at reject' -l agent -x -a '(dibs agent list --quiet 2>/dev/null)' -d 'whom it is offered to (else DIBS_AGENT)'
+complete -c dibs -n '__dibs_at reject' -s m -l reason -x -d 'why not; shown to whoever offers it next'
+complete -c dibs -n '__dibs_at reject' -a '(dibs task list --quiet 2>/dev/null)'
+
+# dibs assign
+complete -c dibs -n '__dibs_at assign' -a '(dibs task list --quiet 2>/dev/null)'
+complete -c dibs -n '__dibs_at assign' -a '(dibs agent list --quiet 2>/dev/null)'
+
+# dibs poll
+complete -c dibs -n '__dibs_at poll' -l agent -x -a '(dibs agent list --quiet 2>/dev/null)' -d 'who asks (else DIBS_AGENT)'
+complete -c dibs -n '__dibs_at poll' -s w -l wait -x -d 'wait so long for something to happen'
+complete -c dibs -n '__dibs_at poll' -l claim -d 'workers: take a task from the pool'
+complete -c dibs -n '__dibs_at poll' -l type -x -d 'with --claim: only of this type; several times for more'
+complete -c dibs -n '__dibs_at poll' -l ack -x -a 'manual auto' -d 'finished tasks count as told when acknowledged, or now'
+complete -c dibs -n '__dibs_at poll' -l ttl -x -d 'how long the lease runs without a heartbeat'
+complete -c dibs -n '__dibs_at poll' -l pid -x -d 'process whose end ends the session, if not registered yet'
+
+# dibs agent register
+complete -c dibs -n '__dibs_at agent register' -l id -x -d 'its id; otherwise the name'
+complete -c dibs -n '__dibs_at agent register' -l lead -d 'a lead: gets messages, mentions and finished tasks'
+complete -c dibs -n '__dibs_at agent register' -l worker -d 'a worker: gets tasks; what a new agent is'
+complete -c dibs -n '__dibs_at agent register' -l max -x -d 'so many tasks at once; 1 if not given'
+complete -c dibs -n '__dibs_at agent register' -l capability -x -d 'what it can do; may be given several times'
+complete -c dibs -n '__dibs_at agent register' -l metadata -x -d 'whatever you like'
+
+# dibs agent list
+complete -c dibs -n '__dibs_at agent list' -l leads -d 'only leads'
+complete -c dibs -n '__dibs_at agent list' -l workers -d 'only workers'
+
+# dibs agent show
+complete -c dibs -n '__dibs_at agent show' -a '(dibs agent list --quiet 2>/dev/null)'
+
+# dibs inbox add
+complete -c dibs -n '__dibs_at inbox add' -l agent -x -a '(dibs agent list --quiet 2>/dev/null)' -d 'for this agent; otherwise for any lead'
+complete -c dibs -n '__dibs_at inbox add' -l source -x -d 'where it comes from; \'api\' if not given'
+complete -c dibs -n '__dibs_at inbox add' -l channel -x -d 'the channel there'
+complete -c dibs -n '__dibs_at inbox add' -l thread -x -d 'the thread there'
+complete -c dibs -n '__dibs_at inbox add' -l user -x -d 'who wrote it'
+complete -c dibs -n '__dibs_at inbox add' -l matched -x -d 'what in it was meant for us'
+complete -c dibs -n '__dibs_at inbox add' -l metadata -x -d 'whatever you like'
+complete -c dibs -n '__dibs_at inbox add' -l id -x -d 'its id; otherwise the next number'
+complete -c dibs -n '__dibs_at inbox add' -l idempotency-key -x -d 'a repeat with the same key answers as the first time'
+
+# dibs inbox list
+complete -c dibs -n '__dibs_at inbox list' -l status -x -a 'unread processing read responded delegated' -d 'only these: unread, processing, read, responded or delegated'
+complete -c dibs -n '__dibs_at inbox list' -l agent -x -a '(dibs agent list --quiet 2>/dev/null)' -d 'only for this agent'
+complete -c dibs -n '__dibs_at inbox list' -l source -x -d 'only from there'
+complete -c dibs -n '__dibs_at inbox list' -s n -l limit -x -d 'at most so many, 100 if not given'
+complete -c dibs -n '__dibs_at inbox list' -l cursor -x -d 'go on where the page before ended'
+
+# dibs inbox show
+complete -c dibs -n '__dibs_at inbox show' -a '(dibs inbox list --quiet 2>/dev/null)'
+
+# dibs inbox claim
+complete -c dibs -n '__dibs_at inbox claim' -l agent -x -a '(dibs agent list --quiet 2>/dev/null)' -d 'whose messages (else DIBS_AGENT)'
+complete -c dibs -n '__dibs_at inbox claim' -s n -l count -x -d 'up to so many, oldest first; 5 if not given'
+complete -c dibs -n '__dibs_at inbox claim' -l ttl -x -d 'how long the lease runs without a heartbeat'
+
+# dibs inbox read
+complete -c dibs -n '__dibs_at inbox read' -l token -x -d 'refuse unless this is still the token of the claim'
+complete -c dibs -n '__dibs_at inbox read' -a '(dibs inbox list --quiet 2>/dev/null)'
+
+# dibs inbox respond
+complete -c dibs -n '__dibs_at inbox respond' -l token -x -d 'refuse unless this is still the token of the claim'
+complete -c dibs -n '__dibs_at inbox respond' -a '(dibs inbox list --quiet 2>/dev/null)'
+
+# dibs inbox delegate
+complete -c dibs -n '__dibs_at inbox delegate' -l task -x -a '(dibs task list --quiet 2>/dev/null)' -d 'to this task, which exists'
+complete -c dibs -n '__dibs_at inbox delegate' -l title -x -d 'to a new task with this title'
+complete -c dibs -n '__dibs_at inbox delegate' -l description -x -d 'new task: what is to be done, at length'
+complete -c dibs -n '__dibs_at inbox delegate' -l type -x -d 'new task: kind of work'
+complete -c dibs -n '__dibs_at inbox delegate' -s p -l priority -x -a 'critical high medium low' -d 'new task: 0 to 100, or a word'
+complete -c dibs -n '__dibs_at inbox delegate' -s t -l tag -x -d 'new task: a tag; may be given several times'
+complete -c dibs -n '__dibs_at inbox delegate' -l param -x -d 'new task: what the worker needs'
+complete -c dibs -n '__dibs_at inbox delegate' -l assignee -x -a '(dibs agent list --quiet 2>/dev/null)' -d 'new task: assigned to this agent'
+complete -c dibs -n '__dibs_at inbox delegate' -l token -x -d 'refuse unless this is still the token of the claim'
+complete -c dibs -n '__dibs_at inbox delegate' -a '(dibs inbox list --quiet 2>/dev/null)'
+
+# dibs inbox release
+complete -c dibs -n '__dibs_at inbox release' -l token -x -d 'refuse unless this is still the token of the claim'
+complete -c dibs -n '__dibs_at inbox release' -a '(dibs inbox list --quiet 2>/dev/null)'
+
+# dibs channel create
+complete -c dibs -n '__dibs_at channel create' -l description -x -d 'what it is for'
+
+# dibs channel post
+complete -c dibs -n '__dibs_at channel post' -l as -x -a '(dibs agent list --quiet 2>/dev/null)' -d 'who writes (else DIBS_AGENT, else the session)'
+complete -c dibs -n '__dibs_at channel post' -l reply-to -x -d 'the message that it answers'
+complete -c dibs -n '__dibs_at channel post' -l idempotency-key -x -d 'a repeat with the same key answers as the first time'
+complete -c dibs -n '__dibs_at channel post' -a '(dibs channel list --quiet 2>/dev/null)'
+
+# dibs channel messages
+complete -c dibs -n '__dibs_at channel messages' -s n -l limit -x -d 'at most so many, 100 if not given'
+complete -c dibs -n '__dibs_at channel messages' -l cursor -x -d 'go on where the page before ended'
+complete -c dibs -n '__dibs_at channel messages' -a '(dibs channel list --quiet 2>/dev/null)'
+
+# dibs channel read
+complete -c dibs -n '__dibs_at channel read' -l agent -x -a '(dibs agent list --quiet 2>/dev/null)' -d 'who reads (else DIBS_AGENT)'
+complete -c dibs -n '__dibs_at channel read' -s n -l limit -x -d 'at most so many, 100 if not given'
+complete -c dibs -n '__dibs_at channel read' -a '(dibs channel list --quiet 2>/dev/null)'
+
+# dibs mentions claim
+complete -c dibs -n '__dibs_at mentions claim' -l agent -x -a '(dibs agent list --quiet 2>/dev/null)' -d 'whose mentions (else DIBS_AGENT)'
+complete -c dibs -n '__dibs_at mentions claim' -l ttl -x -d 'how long the lease runs without a heartbeat'
+
+# dibs mentions release
+complete -c dibs -n '__dibs_at mentions release' -l agent -x -a '(dibs agent list --quiet 2>/dev/null)' -d 'whose mentions (else DIBS_AGENT)'
+complete -c dibs -n '__dibs_at mentions release' -l read -d 'what was there when they were claimed counts as read'
+complete -c dibs -n '__dibs_at mentions release' -a '(dibs channel list --quiet 2>/dev/null)'
+
+# dibs run
+complete -c dibs -n '__dibs_at run' -l agent -x -a '(dibs agent list --quiet 2>/dev/null)' -d 'poll as this agent: offers, assigned tasks, messages and mentions too'
+complete -c dibs -n '__dibs_at run' -l type -x -d 'only tasks of this type; several times for more'
+complete -c dibs -n '__dibs_at run' -s n -l max -x -d 'so many at once (else MAX_CONCURRENT_TASKS, else 1)'
+complete -c dibs -n '__dibs_at run' -l ttl -x -d 'lease of the claims; renewed while CMD runs'
+complete -c dibs -n '__dibs_at run' -l time-limit -x -d 'stop CMD after so long; the attempt fails'
+complete -c dibs -n '__dibs_at run' -l grace -x -d 'between SIGTERM and SIGKILL when CMD is stopped (10s)'
+complete -c dibs -n '__dibs_at run' -l prompt -r -F -d 'fill this template; CMD reads it instead of JSON, or has it as argument {{prompt}}'
+complete -c dibs -n '__dibs_at run' -l log-dir -r -a '(__fish_complete_directories)' -d 'where the output goes (logs in the data folder)'
+complete -c dibs -n '__dibs_at run' -l once -d 'wait for one task, run it, end'
+complete -c dibs -n '__dibs_at run' -l drain-when-empty -d 'end when there is nothing to claim'
+complete -c dibs -n '__dibs_at run' -l shell -d 'CMD is one line for /bin/sh -c'
 
 # dibs session register
 complete -c dibs -n '__dibs_at session register' -l agent-type -x -d 'what kind of worker it is'

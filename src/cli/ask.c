@@ -91,6 +91,10 @@ static const struct {
     dibs_status status;
     const char *text;
 } advice[] = {
+    {DIBS_ALREADY_ANSWERED, "dibs inbox show %s"},
+    {DIBS_MESSAGE_NOT_FOUND, "dibs inbox list"},
+    {DIBS_CHANNEL_NOT_FOUND, "dibs channel list, dibs channel create ID"},
+    {DIBS_AGENT_NOT_FOUND, "dibs agent list, dibs agent register NAME"},
     {DIBS_NOTHING_TO_CLAIM, "dibs claim --wait 5m (waits for one), dibs task list"},
     {DIBS_TASK_ALREADY_CLAIMED, "dibs claim (takes the next free task)"},
     {DIBS_LOCK_HELD, "--wait 1m (waits for the lock), dibs lock list"},
@@ -108,6 +112,20 @@ static const struct {
     {DIBS_STORE_UNAVAILABLE, "dibs doctor"},
 };
 
+/* The same where a command is about something else than tasks; `of` is its first word. */
+static const struct {
+    const char *of;
+    dibs_status status;
+    const char *text;
+} advice_elsewhere[] = {
+    {"inbox", DIBS_NOTHING_TO_CLAIM, "dibs poll --wait 5m (waits for something to do)"},
+    {"inbox", DIBS_NOT_CLAIM_OWNER,
+     "dibs inbox show %s (who holds it); set DIBS_SESSION if it is yours"},
+    {"inbox", DIBS_STALE_TOKEN, "dibs inbox show %s (who holds it now)"},
+    {"inbox", DIBS_CLAIM_EXPIRED, "dibs inbox show %s"},
+    {"mentions", DIBS_NOTHING_TO_CLAIM, "dibs poll --wait 5m (waits for something to do)"},
+};
+
 /* What to try about a task that nobody holds, by its status. */
 static const struct {
     const char *status, *text;
@@ -116,14 +134,27 @@ static const struct {
     {"blocked", "dibs task show %s (what it waits for)"},
     {"completed", "dibs reopen %s"},
     {"failed", "dibs reopen %s"},
+    {"offered", "dibs accept %s, or dibs reject it"},
+    {"reviewing", "dibs accept %s, or dibs reject it"},
 };
 
+/* is_about: whether the command's first word is this one. */
+static bool is_about(const struct cli *cli, const char *word)
+{
+    const char *name = cli->command != NULL ? cli->command->name : "";
+
+    return str_starts(name, word) && strchr(" ", name[strlen(word)]) != NULL;
+}
+
 /* advice_on: NULL when there is none. */
-static const char *advice_on(dibs_status status, const char *task_status)
+static const char *advice_on(const struct cli *cli, dibs_status status, const char *task_status)
 {
     for (size_t i = 0; status == DIBS_TASK_NOT_CLAIMED && i < COUNT_OF(advice_not_held); i++)
         if (str_eq(advice_not_held[i].status, task_status))
             return advice_not_held[i].text;
+    for (size_t i = 0; i < COUNT_OF(advice_elsewhere); i++)
+        if (advice_elsewhere[i].status == status && is_about(cli, advice_elsewhere[i].of))
+            return advice_elsewhere[i].text;
     for (size_t i = 0; i < COUNT_OF(advice); i++)
         if (advice[i].status == status)
             return advice[i].text;
@@ -133,7 +164,7 @@ static const char *advice_on(dibs_status status, const char *task_status)
 static void advise(const struct cli *cli, dibs_status status, const char *task_status)
 {
     const char *subject = cli->args.word_count > 0 ? cli->args.words[0] : "";
-    const char *text = advice_on(status, task_status);
+    const char *text = advice_on(cli, status, task_status);
     const char *hole = text != NULL ? strstr(text, "%s") : NULL;
     struct buf b;
 
@@ -206,7 +237,7 @@ int cli_refusal(struct cli *cli)
     const char *message = get_text(cli->answer.json, "message");
     dibs_status status = cli->answer.status;
 
-    if (status == DIBS_NOTHING_TO_CLAIM)
+    if (status == DIBS_NOTHING_TO_CLAIM && is_about(cli, "claim"))
         message = NULL; /* what the dialect of that operation says is meant for programs */
     if (cli->json) {
         cli_print_json(cli->answer.json);
@@ -335,6 +366,29 @@ const char *cli_task_id(struct cli *cli)
     return id;
 }
 
+const char *cli_id_beside(struct cli *cli, const char *route, dibs_status none, const char *kind)
+{
+    const char *id = cli->args.words[0];
+    struct dibs_error err = {0};
+
+    if (!str_eq(id, route))
+        return id;
+    error_set(&err, none, "there is no %s '%s'", kind, id);
+    cli->exit = cli_error(cli, &err);
+    return NULL;
+}
+
+json_t *cli_session_body(struct cli *cli)
+{
+    json_t *body = NULL;
+
+    if (cli_session(cli) == NULL || !cli_open(cli))
+        return NULL;
+    body = cli_body(cli);
+    must_set(body, "sessionId", must_json(json_string(cli->session)));
+    return body;
+}
+
 /* ---- parts of an answer ---------------------------------------------------------------------- */
 
 const char *get_text(const json_t *object, const char *key)
@@ -404,10 +458,12 @@ static enum colour colour_of(const char *word, const char *const *words, enum co
 
 enum colour status_colour(const char *status)
 {
-    static const char *const good[] = {"completed", "active", "fine", NULL};
+    static const char *const good[] = {"completed", "active",    "fine", "idle",
+                                       "responded", "delegated", NULL};
     static const char *const bad[] = {"failed", "blocked", "bad", NULL};
-    static const char *const busy[] = {"in_progress", "reviewing", "stale", "warning", NULL};
-    static const char *const gone[] = {"cancelled", "ended", NULL};
+    static const char *const busy[] = {"in_progress", "reviewing",  "stale", "warning",
+                                       "busy",        "processing", NULL};
+    static const char *const gone[] = {"cancelled", "ended", "offline", "read", NULL};
 
     return colour_of(
         status, good, GREEN,

@@ -20,11 +20,10 @@
 #include "base/str.h"
 
 const struct command *const command_tables[] = {
-    store_commands, task_commands, import_commands,
-    claim_commands, move_commands, session_commands,
-    lock_commands,  key_commands,  overview_commands,
-    event_commands, top_commands,  serve_commands,
-    help_commands,  NULL,
+    store_commands,   task_commands,  import_commands, claim_commands,    move_commands,
+    offer_commands,   poll_commands,  agent_commands,  inbox_commands,    channel_commands,
+    session_commands, lock_commands,  key_commands,    overview_commands, event_commands,
+    top_commands,     serve_commands, run_commands,    help_commands,     NULL,
 };
 
 const struct cli_option global_options[] = {

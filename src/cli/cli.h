@@ -94,6 +94,10 @@ json_t *cli_body(struct cli *cli);
 const char *cli_query(struct cli *cli, bool with_project);
 /* The first word, which names a task. NULL, refused and shown, when it cannot be the id of one. */
 const char *cli_task_id(struct cli *cli);
+/* The same for other things: `route` is the word that means something else in their paths. */
+const char *cli_id_beside(struct cli *cli, const char *route, dibs_status none, const char *kind);
+/* The body with the options, and who asks. NULL: refused and shown. */
+json_t *cli_session_body(struct cli *cli);
 
 /* ---- who asks -------------------------------------------------------------------------------- */
 
@@ -104,6 +108,11 @@ const char *cli_session(struct cli *cli);
 json_t *cli_ask_as_session(struct cli *cli, const struct client_request *in);
 /* Registers the session unless it is known and has not ended. False: refused and shown. */
 bool cli_ensure_session(struct cli *cli);
+/* --agent or DIBS_AGENT; NULL: none. A session that a command registers belongs to it. */
+const char *cli_agent(const struct cli *cli);
+const char *cli_need_agent(struct cli *cli); /* NULL: refused and shown */
+/* Registers the session as one of the agent's, unless it belongs to some agent already. */
+bool cli_ensure_agent_session(struct cli *cli);
 /* Puts the process into the body of a registration, if there is one; behind a URL also the host on
  * which it runs, as the daemon would take it for one of its own. */
 void cli_set_process(const struct cli *cli, json_t *body, int64_t pid);
@@ -129,7 +138,8 @@ void show_line(const struct cli *cli, const char *label, const char *text);
 
 extern const struct command store_commands[], task_commands[], import_commands[], claim_commands[],
     move_commands[], session_commands[], lock_commands[], key_commands[], overview_commands[],
-    event_commands[], help_commands[], top_commands[], serve_commands[];
+    event_commands[], help_commands[], top_commands[], serve_commands[], run_commands[],
+    agent_commands[], offer_commands[], poll_commands[], inbox_commands[], channel_commands[];
 extern const struct command *const command_tables[]; /* all of them; ends with NULL */
 extern const struct cli_option global_options[];
 const struct cli_option *setting_options(void); /* one per setting of the library */
@@ -145,6 +155,10 @@ bool store_make(struct cli *cli, const char *dir, bool *made);
 /* Tables of /api/sessions and /api/tasks/in-flight; at most `rows` rows. */
 void sessions_print(struct cli *cli, dibs_arena *a, const json_t *sessions, size_t rows);
 void in_flight_print(struct cli *cli, dibs_arena *a, const json_t *list, size_t rows);
+
+/* Tables of messages of an inbox, and of claimed mentions; ids only with --quiet. */
+void messages_print(struct cli *cli, const json_t *messages);
+void mentions_print(struct cli *cli, const json_t *answer);
 
 /* Holds a lock while the program of the command line runs: lock_hold.c. */
 int lock_hold(struct cli *cli);

@@ -331,6 +331,9 @@ static int session_heartbeat(struct cli *cli)
     cancelled = json_object_get(answer, "cancelRequested");
     if (json_array_size(cancelled) > 0)
         printf("cancelled, stop working on: %s\n", list_line(cli->arena, cancelled));
+    if (get_int(answer, "unreadMessages") > 0 || get_int(answer, "unreadMentions") > 0)
+        printf("unread: %" PRId64 " messages, %" PRId64 " mentions\n",
+               get_int(answer, "unreadMessages"), get_int(answer, "unreadMentions"));
     return 0;
 }
 

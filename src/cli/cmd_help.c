@@ -113,8 +113,9 @@ void help_group(const struct cli *cli, const char *word)
 
 void help_all(FILE *to, const struct output *out)
 {
-    static const char *const groups[] = {"Store", "Tasks",    "Working", "Steering", "Sessions",
-                                         "Locks", "Overview", "Daemon",  "Keys",     "Help"};
+    static const char *const groups[] = {"Store",    "Tasks",    "Working",  "Steering",
+                                         "Agents",   "Messages", "Sessions", "Locks",
+                                         "Overview", "Daemon",   "Keys",     "Help"};
 
     fprintf(to, "dibs: share a queue of work without doing anything twice\n\n"
                 "usage: dibs COMMAND [options]\n");

@@ -238,6 +238,8 @@ const struct command overview_commands[] = {
     {"stats", "Overview", "", "claims in numbers", NULL, NULL, 0, 0, false, stats},
     {"scores", "Overview", "", "what the journal says of each agent", NULL, NULL, 0, 0, false,
      scores},
+    {"agent scores", "Agents", "", "what the journal says of each agent", NULL, NULL, 0, 0, false,
+     scores},
     {"cleanup", "Overview", "[options]", "free what expired or was orphaned, now",
      "Leases end by themselves at their deadline; this frees what dead or silent sessions hold, "
      "and tidies up.",

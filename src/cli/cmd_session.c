@@ -242,7 +242,7 @@ static int session_show(struct cli *cli)
     show_line(cli, "heartbeat", out_when(&cli->out, a, get_text(s, "lastHeartbeat")));
     show_line(cli, "ended", get_text(s, "endReason"));
     show_line(cli, "holds",
-              must_printf(a, "%" PRId64 " tasks, %" PRId64 " locks", get_int(s, "claims"),
+              must_printf(a, "%" PRId64 " claims, %" PRId64 " locks", get_int(s, "claims"),
                           get_int(s, "locks")));
     show_line(cli, "working on", get_text(s, "currentTaskId"));
     show_line(cli, "done",

@@ -14,6 +14,7 @@
 #include "cli.h"
 
 #include "base/str.h"
+#include "core/hook.h"
 
 #define RESTORE "restore a backup"
 #define HOW_TO_RESTORE                                                                             \
@@ -132,7 +133,26 @@ static const char *setting_text(dibs_arena *a, const struct dibs_setting *s, int
     return must_printf(a, "%s", text);
 }
 
-static void config_json(const struct cli *cli, const struct dibs_setting_list *list)
+/* config_hooks_json: the settings of the daemon's webhooks; of a secret, whether it is set. */
+static void config_hooks_json(struct jw *w, const struct dibs_hook_setting hooks[HOOK_SETTINGS])
+{
+    jw_karray(w, "hooks");
+    for (size_t i = 0; i < HOOK_SETTINGS; i++) {
+        jw_object(w);
+        jw_ktext(w, "name", hooks[i].name);
+        if (hooks[i].is_secret)
+            jw_kbool(w, "isSet", str_eq(hooks[i].value, "set"));
+        else
+            jw_ktext(w, "value", hooks[i].value);
+        jw_ktext(w, "origin", hooks[i].origin);
+        jw_ktext(w, "environment", hooks[i].environment);
+        jw_object_end(w);
+    }
+    jw_array_end(w);
+}
+
+static void config_json(const struct cli *cli, const struct dibs_setting_list *list,
+                        const struct dibs_hook_setting hooks[HOOK_SETTINGS])
 {
     struct buf b;
     struct jw w;
@@ -153,6 +173,7 @@ static void config_json(const struct cli *cli, const struct dibs_setting_list *l
         jw_object_end(&w);
     }
     jw_array_end(&w);
+    config_hooks_json(&w, hooks);
     jw_object_end(&w);
     printf("%s\n", must_buf(&b));
     buf_release(&b);
@@ -163,9 +184,20 @@ static const struct column config_columns[] = {
     {"ENVIRONMENT", false, false}, {"MEANING", false, true},
 };
 
+static void config_row(struct table *t, const char *name, const char *value, const char *origin,
+                       const char *environment, const char *summary)
+{
+    table_cell(t, CYAN, name);
+    table_cell(t, PLAIN, value);
+    table_cell(t, str_eq(origin, "default") ? DIM : YELLOW, origin);
+    table_cell(t, DIM, environment);
+    table_cell(t, DIM, summary);
+}
+
 static int config(struct cli *cli)
 {
     struct dibs_setting_list list = {0};
+    struct dibs_hook_setting hooks[HOOK_SETTINGS] = {0};
     struct dibs_error err = {0};
     struct table t;
 
@@ -173,20 +205,22 @@ static int config(struct cli *cli)
         return cli->exit;
     if (dibs_settings_list(client_store(cli->client), cli->arena, &list, &err) != DIBS_OK)
         return cli_error(cli, &err);
+    if (dibs__hook_settings_list(client_data_dir(cli->client), cli->arena, hooks, &err) != DIBS_OK)
+        return cli_error(cli, &err);
     if (cli->json) {
-        config_json(cli, &list);
+        config_json(cli, &list, hooks);
         return 0;
     }
     printf("data in %s\n\n", out_safe(cli->arena, client_data_dir(cli->client)));
     table_init(&t, cli->arena, config_columns, COUNT_OF(config_columns));
     for (size_t i = 0; i < list.count; i++) {
         const struct dibs_setting *s = &list.items[i];
-        table_cell(&t, CYAN, s->name);
-        table_cell(&t, PLAIN, setting_text(cli->arena, s, s->value));
-        table_cell(&t, str_eq(s->origin, "default") ? DIM : YELLOW, s->origin);
-        table_cell(&t, DIM, s->environment);
-        table_cell(&t, DIM, s->summary);
+        config_row(&t, s->name, setting_text(cli->arena, s, s->value), s->origin, s->environment,
+                   s->summary);
     }
+    for (size_t i = 0; i < HOOK_SETTINGS; i++)
+        config_row(&t, hooks[i].name, hooks[i].value[0] != '\0' ? hooks[i].value : "not set",
+                   hooks[i].origin, hooks[i].environment, hooks[i].summary);
     table_print(&t, &cli->out);
     return 0;
 }

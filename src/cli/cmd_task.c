@@ -194,6 +194,8 @@ static void show_relations(struct cli *cli, const json_t *task)
     show_line(cli, "block reason", get_text(task, "blockReason"));
     show_line(cli, "assignee", get_text(task, "assignee"));
     show_line(cli, "offered to", get_text(task, "offeredTo"));
+    if (get_text(task, "offeredAt") != NULL)
+        show_line(cli, "offered", out_when(&cli->out, a, get_text(task, "offeredAt")));
 }
 
 static void show_task(struct cli *cli, const json_t *task)
@@ -221,6 +223,8 @@ static void show_task(struct cli *cli, const json_t *task)
     show_line(cli, "created", out_when(&cli->out, a, get_text(task, "createdAt")));
     if (get_text(task, "finishedAt") != NULL)
         show_line(cli, "finished", out_when(&cli->out, a, get_text(task, "finishedAt")));
+    if (get_text(task, "notifiedAt") != NULL)
+        show_line(cli, "lead told", out_when(&cli->out, a, get_text(task, "notifiedAt")));
     show_line(cli, "version", must_printf(a, "%" PRId64, get_int(task, "version")));
     show_claim(cli, json_object_get(task, "claim"));
     show_line(cli, "result", value_line(a, json_object_get(task, "result")));

@@ -6,6 +6,9 @@
  * one session, named after the user, the host and the terminal's session leader, and registered
  * with the leader's pid: it ends when the terminal is closed, and with it end its claims.
  * Registering is a write, so it is done only when the store says that it does not know the session.
+ *
+ * A session may belong to an agent, named by --agent or DIBS_AGENT. One that belongs to none is
+ * made that agent's by the first command that needs it; one of another agent is never taken over.
  */
 #include <errno.h>
 #include <pwd.h>
@@ -97,6 +100,28 @@ void cli_set_process(const struct cli *cli, json_t *body, int64_t pid)
         must_set(body, "host", must_json(json_string(host)));
 }
 
+const char *cli_agent(const struct cli *cli)
+{
+    const char *agent = args_text(&cli->args, "agent");
+
+    if (agent == NULL)
+        agent = getenv("DIBS_AGENT");
+    return agent != NULL && agent[0] != '\0' ? agent : NULL;
+}
+
+const char *cli_need_agent(struct cli *cli)
+{
+    const char *agent = cli_agent(cli);
+
+    if (agent == NULL)
+        cli->exit = cli_usage(cli, "which agent? Give --agent ID or set DIBS_AGENT");
+    else if (!str_is_id(agent))
+        cli->exit = cli_usage(cli, "'%s' cannot be the id of an agent", agent);
+    else
+        return agent;
+    return NULL;
+}
+
 /* register_it: registers the session; false when it is refused, the answer says why. */
 static bool register_it(struct cli *cli)
 {
@@ -108,6 +133,8 @@ static bool register_it(struct cli *cli)
     pid = args_int(&cli->args, "pid", pid);
     must_set(body, "id", json_string(cli->session));
     must_set(body, "agentType", json_string(type != NULL ? type : "cli"));
+    if (cli_agent(cli) != NULL)
+        must_set(body, "agentId", must_json(json_string(cli_agent(cli))));
     if (cli->project != NULL)
         must_set(body, "project", json_string(cli->project));
     cli_set_process(cli, body, pid);
@@ -130,20 +157,47 @@ json_t *cli_ask_as_session(struct cli *cli, const struct client_request *in)
     return cli_show(cli);
 }
 
-bool cli_ensure_session(struct cli *cli)
+/* succeeded: whether the last answer was no refusal; one is shown. */
+static bool succeeded(struct cli *cli)
+{
+    if (cli->answer.status == DIBS_OK)
+        return true;
+    cli->exit = cli_refusal(cli);
+    return false;
+}
+
+/* agent_is_known: a session would make any agent known, also one that is a typing error. */
+static bool agent_is_known(struct cli *cli)
+{
+    const char *path = cli_path(cli, "/api/agents/", cli_agent(cli), "");
+
+    return cli_call(cli, &(struct client_request){.method = "GET", .path = path}) && succeeded(cli);
+}
+
+/* ensure: for_agent: a session that belongs to no agent is registered again as this agent's. */
+static bool ensure(struct cli *cli, bool for_agent)
 {
     const char *path = cli_path(cli, "/api/sessions/", cli->session, "");
 
     if (!cli_call(cli, &(struct client_request){.method = "GET", .path = path}))
         return false;
-    const char *status = get_text(json_object_get(cli->answer.json, "session"), "status");
-    if (cli->answer.status == DIBS_OK && !str_eq(status, "ended"))
+    const json_t *session = json_object_get(cli->answer.json, "session");
+    bool lives = cli->answer.status == DIBS_OK && !str_eq(get_text(session, "status"), "ended");
+    if (lives && (!for_agent || get_text(session, "agentId") != NULL))
         return true;
-    if (cli->answer.status == DIBS_OK || cli->answer.status == DIBS_SESSION_NOT_FOUND)
-        if (!register_it(cli))
-            return false;
-    if (cli->answer.status == DIBS_OK)
-        return true;
-    cli->exit = cli_refusal(cli);
-    return false;
+    if (cli->answer.status != DIBS_SESSION_NOT_FOUND && !succeeded(cli))
+        return false;
+    if (for_agent && !agent_is_known(cli))
+        return false;
+    return register_it(cli) && succeeded(cli);
+}
+
+bool cli_ensure_session(struct cli *cli)
+{
+    return ensure(cli, false);
+}
+
+bool cli_ensure_agent_session(struct cli *cli)
+{
+    return cli_session(cli) != NULL && cli_open(cli) && ensure(cli, true);
 }

@@ -385,6 +385,21 @@ static bool is_last(const struct args *args, size_t i)
     return true;
 }
 
+/* value_in_query: as it was written, but for a flag and a duration. */
+static void value_in_query(const struct args *args, const struct given *g, struct buf *out)
+{
+    int64_t ms = 0;
+
+    if (g->option->kind == OPTION_LIST)
+        joined(args, g->option, out);
+    else if (g->option->kind == OPTION_FLAG)
+        buf_text(out, "true");
+    else if (g->option->kind == OPTION_DURATION && str_to_duration_ms(g->text, &ms))
+        buf_printf(out, "%" PRId64, ms);
+    else
+        buf_text(out, g->text);
+}
+
 void args_to_query(const struct args *args, struct buf *query)
 {
     struct buf value;
@@ -395,10 +410,7 @@ void args_to_query(const struct args *args, struct buf *query)
         if (option->field == NULL || !is_last(args, i))
             continue;
         buf_reset(&value);
-        if (option->kind == OPTION_LIST)
-            joined(args, option, &value);
-        else
-            buf_text(&value, option->kind == OPTION_FLAG ? "true" : args->given[i].text);
+        value_in_query(args, &args->given[i], &value);
         query_add(query, option->field, must_buf(&value));
     }
     buf_release(&value);

@@ -27,7 +27,20 @@ test('every command that succeeds answers with one JSON object', async (t) => {
     ['unblock', '3'], ['cancel', '3'], ['reopen', '3'], ['lock', 'take', 'x'], ['lock', 'list'],
     ['lock', 'heartbeat', 'x'], ['lock', 'release', 'x'], ['stats'], ['scores'], ['cleanup'],
     ['cleanup', '--type', 'orphaned'], ['events'], ['top'], ['key', 'add', 'k', '--role', 'read'],
-    ['key', 'list'], ['session', 'end'], ['help'], ['version']];
+    ['key', 'list'], ['agent', 'register', 'boss', '--lead'], ['agent', 'register', 'ann'],
+    ['agent', 'list'], ['agent', 'show', 'ann'], ['agent', 'scores'],
+    ['task', 'add', 'o', '--id', 'o'], ['offer', 'o', 'ann'], ['reject', 'o', '--agent', 'ann'],
+    ['offer', 'o', 'ann'],
+    ['accept', 'o', '--agent', 'ann'], ['task', 'add', 'p', '--id', 'p'], ['assign', 'p', 'ann'],
+    ['inbox', 'add', 'a'], ['inbox', 'add', 'b'], ['inbox', 'add', 'c'], ['inbox', 'add', 'd'],
+    ['inbox', 'list'], ['inbox', 'show', '1'], ['inbox', 'claim', '--agent', 'boss'],
+    ['inbox', 'read', '1'], ['inbox', 'respond', '2', 'x'],
+    ['inbox', 'delegate', '3', '--task', 'o'], ['inbox', 'release', '4'],
+    ['channel', 'create', 'c'], ['channel', 'list'],
+    ['channel', 'post', 'c', '@boss', '--as', 'ann'], ['channel', 'messages', 'c'],
+    ['mentions', 'claim', '--agent', 'boss'], ['mentions', 'release', '--agent', 'boss'],
+    ['channel', 'read', 'c', '--agent', 'boss'], ['poll', '--agent', 'boss'], ['notices', 'ack'],
+    ['session', 'end'], ['help'], ['version']];
   for (const args of asked) {
     const { code, json } = await answer(p, args);
     assert.equal(code, 0, args.join(' '));
@@ -38,7 +51,8 @@ test('every command that succeeds answers with one JSON object', async (t) => {
   const { out } = await p.dibs('help', '--commands');
   const names = out.trimEnd().split('\n').map((line) => line.split('\t')[0]);
   const covered = asked.flatMap((args) => [args[0], args.slice(0, 2).join(' ')]);
-  covered.push('key revoke', 'watch', 'serve'); // the latter two go on: see watch.mjs, daemon.mjs
+  // the last three go on or print what a program says: see watch.mjs, daemon.mjs, test/runner
+  covered.push('key revoke', 'watch', 'serve', 'run');
   for (const name of names) {
     assert.ok(name === '(every)' || covered.includes(name), `'${name}' is not tried here`);
   }

@@ -45,6 +45,8 @@ test('--run-after +10m counts from now', async (t) => {
 
 test('--params takes all at once; --assignee assigns', async (t) => {
   const p = await place(t);
+  assert.equal((await p.dibs('task', 'add', 'x', '--assignee', 'ann')).code, 6);
+  await p.dibs('agent', 'register', 'ann');
   const { task } = await p.json('task', 'add', 'x', '--params', '{"a":[1]}', '--assignee', 'ann');
   assert.deepEqual(task.params, { a: [1] });
   assert.equal(task.assignee, 'ann');

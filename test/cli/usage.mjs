@@ -168,11 +168,12 @@ test('the manual page has every command and option, and no other', async (t) => 
 test('the bash completion has every command and option, and no other', async (t) => {
   const all = await commands(new Place(t));
   const p = await place(t);
+  const groups = sorted([...all.keys()].filter((c) => c.includes(' ')).map((c) => c.split(' ')[0]));
   const ask = `source ${root}/completions/dibs.bash; echo "(every)" $_dibs_every
     for c in ${[...all.keys()].map((c) => `"${c}"`).join(' ')}; do
       echo "$c:" $(_dibs_options "$c")
     done; echo "words:" $(_dibs_words "")
-    for g in task session lock key; do echo "$g=" $(_dibs_words $g); done`;
+    for g in ${groups.join(' ')}; do echo "$g=" $(_dibs_words $g); done`;
   const { out, err } = await p.spawn('bash', ['-c', ask]).ended;
   assert.equal(err, '');
   const lines = out.trimEnd().split('\n');
@@ -184,7 +185,7 @@ test('the bash completion has every command and option, and no other', async (t)
     assert.deepEqual(sorted(line(`${name}:`)), sorted(options), name);
   }
   assert.deepEqual(sorted(line('words:')), sorted([...all.keys()].map((c) => c.split(' ')[0])));
-  for (const group of ['task', 'session', 'lock', 'key']) {
+  for (const group of groups) {
     const words = [...all.keys()].filter((c) => c.startsWith(`${group} `));
     assert.deepEqual(sorted(line(`${group}=`)), sorted(words.map((c) => c.split(' ')[1])));
   }
@@ -206,6 +207,12 @@ test('the bash completion completes words, options, values and ids', async (t) =
   assert.equal(await complete('task', 'list', '--status', 'bl'), 'blocked');
   assert.equal(await complete('claim', 'so'), 'some-task');
   assert.equal(await complete('cleanup', '--type', 'or'), 'orphaned');
+  await p.dibs('agent', 'register', 'some-agent');
+  assert.equal(await complete('agent', 'show', 'so'), 'some-agent');
+  assert.equal(await complete('poll', '--agent', 'so'), 'some-agent');
+  assert.equal(await complete('inbox', 'list', '--status', 'un'), 'unread');
+  await p.dibs('offer', 'some-task', 'some-agent');
+  assert.equal(await complete('accept', 'so'), 'some-task');
 });
 
 test('the zsh completion has every command and option, and no other', async (t) => {

@@ -180,13 +180,14 @@ static void test_a_query_is_encoded_and_each_option_stands_once(void **state)
 {
     struct run *r = *state;
     struct buf query;
-    assert_int_equal(PARSE(r, "--text=a b&c", "--list=x", "--text=\xc3\xa4", "-f", "--list=y"),
-                     DIBS_OK);
+    assert_int_equal(
+        PARSE(r, "--text=a b&c", "--list=x", "--text=\xc3\xa4", "-f", "--list=y", "--lease=2m"),
+        DIBS_OK);
     buf_init(&query, 1000);
     args_to_query(&r->args, &query);
     query_add(&query, "project", NULL);
     query_add(&query, "last", "=");
-    assert_string_equal(query.data, "text=%C3%A4&flag=true&list=x%2Cy&last=%3D");
+    assert_string_equal(query.data, "text=%C3%A4&flag=true&list=x%2Cy&leaseMs=120000&last=%3D");
     buf_release(&query);
 }
 

@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * beat.c: heartbeats and what their answers say.
+ *
+ * One heartbeat renews everything that the session holds. The answer lists what it still holds and
+ * what it has lost since the last one; each loss is told once, and that answer may not reach us. So
+ * a task whose claim is in neither list is looked up: if it ended by a report, its command has
+ * reported by itself and may go on; else it is stopped.
+ */
+#include "runner_private.h"
+
+#include "base/str.h"
+
+#define BEAT_MS_MAX 20000 /* also how long it may take until a cancelled task is stopped */
+#define BEAT_MS_MIN 200
+
+/* ---- what was lost --------------------------------------------------------------------------- */
+
+/* claim_in: the claim with this token in a list of claims; NULL: it is not there. */
+static const json_t *claim_in(const json_t *list, int64_t token)
+{
+    for (size_t i = 0; i < json_array_size(list); i++)
+        if (json_int(json_array_get(list, i), "token") == token)
+            return json_array_get(list, i);
+    return NULL;
+}
+
+static void lost(struct job *j, const char *reason)
+{
+    char text[160] = "";
+
+    snprintf(text, sizeof text, "the claim was lost (%.100s)", reason != NULL ? reason : "ended");
+    job_stop(j, STOP_LOST, text);
+}
+
+static void on_history(struct runner *r, struct call *c)
+{
+    struct job *j = c->job;
+    const json_t *claim = claim_in(json_object_get(c->answer.json, "attempts"), j->token);
+    const char *reason = json_text(claim, "endReason");
+
+    j->calls--;
+    j->asked_why = false;
+    runner_heard(r, c);
+    if (call_failed(c))
+        return; /* the next heartbeat asks again */
+    if (str_eq(reason, "completed") || str_eq(reason, "failed"))
+        j->settled = true;
+    else if (claim == NULL || json_object_get(claim, "endedAt") != NULL)
+        lost(j, reason);
+}
+
+/* ask_why: how the claim of a running job ended. */
+static void ask_why(struct job *j)
+{
+    struct call *c = NULL;
+    struct buf path;
+
+    if (j->asked_why || j->settled || j->state != JOB_RUNNING)
+        return;
+    buf_init(&path, BODY_BYTES_MAX);
+    buf_text(&path, "/api/tasks/");
+    client_encode(&path, j->task_id);
+    buf_text(&path, "/history");
+    c = call_new("GET", need_detach(&path), NULL, on_history);
+    c->job = j;
+    j->calls++;
+    j->asked_why = true;
+    runner_tell(j->runner, c);
+}
+
+static bool is_listed(const json_t *ids, const char *id)
+{
+    for (size_t i = 0; id != NULL && i < json_array_size(ids); i++)
+        if (str_eq(json_string_value(json_array_get(ids, i)), id))
+            return true;
+    return false;
+}
+
+/* compare: what the answer says of one job. */
+static void compare(struct job *j, const struct call *c)
+{
+    const json_t *answer = c->answer.json, *claim = NULL;
+    const json_t *told = json_object_get(answer, "lost");
+
+    if (j->badge != c->badge || j->granted_ms > c->sent_ms)
+        return; /* another session's, or claimed meanwhile */
+    for (size_t i = 0; i < json_array_size(j->tokens) && claim == NULL; i++)
+        claim = claim_in(told, json_integer_value(json_array_get(j->tokens, i)));
+    if (is_listed(json_object_get(answer, "cancelRequested"), j->task_id) &&
+        claim_in(json_object_get(answer, "claims"), j->token) == NULL)
+        lost(j, "cancelled");
+    else if (claim != NULL)
+        lost(j, json_text(claim, "endReason"));
+    else if (j->kind != KIND_TASK || claim_in(json_object_get(answer, "claims"), j->token) != NULL)
+        j->renewed_ms = c->back_ms;
+    else
+        ask_why(j);
+}
+
+/* ---- what nobody knows of -------------------------------------------------------------------- */
+
+static bool is_known(const struct runner *r, int64_t token)
+{
+    for (const struct job *j = r->jobs; j != NULL; j = j->next)
+        for (size_t i = 0; i < json_array_size(j->tokens); i++)
+            if (json_integer_value(json_array_get(j->tokens, i)) == token)
+                return true;
+    return false;
+}
+
+/* give_back_strays: what was claimed by a request whose answer never came. Tasks can be given back
+ * one by one; anything else comes back when the session ends. */
+static void give_back_strays(struct runner *r, const json_t *claims)
+{
+    bool others = false;
+
+    for (size_t i = 0; i < json_array_size(claims); i++) {
+        const json_t *claim = json_array_get(claims, i);
+        const char *task_id = json_text(claim, "taskId"), *kind = json_text(claim, "kind");
+        if (is_known(r, json_int(claim, "token")))
+            continue;
+        if (task_id == NULL || str_eq(kind, "review")) {
+            others = others || (kind != NULL && !str_eq(kind, "lock"));
+            continue;
+        }
+        struct job *j = job_new(r, KIND_TASK, "pool_task_claimed");
+        j->task_id = need_copy(task_id);
+        j->token = json_int(claim, "token");
+        j->ttl_ms = json_int(claim, "ttlMs");
+        need_push(j->tokens, json_integer(j->token));
+        report_give_back(j, "unanswered");
+    }
+    if (others && r->agent_id[0] != '\0')
+        badge_change(r);
+}
+
+/* ---- heartbeats ------------------------------------------------------------------------------ */
+
+int64_t beat_every_ms(const struct runner *r)
+{
+    int64_t every = BEAT_MS_MAX;
+
+    for (const struct job *j = r->jobs; j != NULL; j = j->next)
+        if (j->ttl_ms > 0 && j->ttl_ms / 3 < every)
+            every = j->ttl_ms / 3;
+    return every > BEAT_MS_MIN ? every : BEAT_MS_MIN;
+}
+
+static void on_beat(struct runner *r, struct call *c)
+{
+    struct badge *b = c->badge;
+    struct job *next = NULL;
+
+    b->busy = false;
+    runner_heard(r, c);
+    if (call_failed(c)) {
+        b->beat_at_ms = now_ms() + r->pause_ms;
+        return;
+    }
+    if (c->answer.status == DIBS_SESSION_NOT_FOUND) {
+        badge_register(r, b);
+        return;
+    }
+    b->beat_at_ms = c->sent_ms + beat_every_ms(r);
+    if (c->answer.status != DIBS_OK) {
+        runner_news(r, "refused", NULL, NULL, true, "the heartbeat was refused: %s",
+                    call_message(c));
+        return;
+    }
+    for (struct job *j = r->jobs; j != NULL; j = next) {
+        next = j->next;
+        compare(j, c);
+    }
+    if (r->unsure && b == r->badges) {
+        give_back_strays(r, json_object_get(c->answer.json, "claims"));
+        r->unsure = false;
+    }
+}
+
+void beat_send(struct runner *r, struct badge *b)
+{
+    struct buf path;
+    struct call *c = NULL;
+
+    buf_init(&path, BODY_BYTES_MAX);
+    buf_text(&path, "/api/sessions/");
+    client_encode(&path, b->id);
+    buf_text(&path, "/heartbeat");
+    c = call_new("POST", need_detach(&path), NULL, on_beat);
+    c->urgent = true;
+    c->badge = b;
+    b->busy = true;
+    runner_tell(r, c);
+}
