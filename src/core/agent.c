@@ -11,8 +11,8 @@
  *  2. Whether a project has a lead is asked for every task that finishes, so the handle remembers
  *     the answer until somebody else has written or an agent was changed.
  */
-#include "core/core.h"
 #include "core/owner.h"
+#include "core/swarm.h"
 
 static const char *const names[] = {
     [DIBS_AGENT_IDLE] = "idle", [DIBS_AGENT_BUSY] = "busy", [DIBS_AGENT_OFFLINE] = "offline"};

@@ -9,7 +9,7 @@
  * makes the task offered again, as old as the offer is. Agents with offers are few, so they are
  * gone through one by one; an agent's offers are found by the index on offered_to.
  */
-#include "core/core.h"
+#include "core/swarm.h"
 
 /* An agent with offers. */
 struct offeree {

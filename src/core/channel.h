@@ -6,7 +6,7 @@
 #ifndef DIBS_CHANNEL_H
 #define DIBS_CHANNEL_H
 
-#include "core/core.h"
+#include "core/swarm.h"
 
 struct channel_row {
     int64_t key;

@@ -15,7 +15,7 @@
  *     first.
  *  4. Attempts are counted when claimed, so a worker that dies each time still meets maxAttempts.
  */
-#include "core/core.h"
+#include "core/swarm.h"
 
 /* ---- granting -------------------------------------------------------------------------------- */
 

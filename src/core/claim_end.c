@@ -9,7 +9,7 @@
  * Expiry is not a timer's business: whoever looks first at a lease whose deadline is past ends it.
  * The sweep and the daemon only make sure that somebody looks.
  */
-#include "core/core.h"
+#include "core/swarm.h"
 
 void dibs__claim_close(struct tx *tx, struct claim_row *c, const char *reason, bool told)
 {

@@ -11,7 +11,7 @@
  * time; only when nothing was found does it go on until there is really nothing left. So "nothing
  * to claim" is a fact.
  */
-#include "core/core.h"
+#include "core/swarm.h"
 
 /* One look for a task; a call that waits takes several. */
 struct look {

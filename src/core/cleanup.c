@@ -11,7 +11,7 @@
  *  3. One process sweeps per interval, whichever comes first: the time of the last sweep is in the
  *     store.
  */
-#include "core/core.h"
+#include "core/swarm.h"
 
 #include "core/hook.h"
 

@@ -11,7 +11,7 @@
  * copy (identity.c), so that the copy never repeats a token that the original gave out later. 2^40
  * claims per epoch; the whole stays below 2^53, which every JSON reader can hold.
  */
-#include "core/core.h"
+#include "core/swarm.h"
 
 #define TOKEN_EPOCH_SHIFT 40
 

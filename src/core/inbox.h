@@ -5,7 +5,7 @@
 #ifndef DIBS_INBOX_H
 #define DIBS_INBOX_H
 
-#include "core/core.h"
+#include "core/swarm.h"
 
 struct message_row {
     int64_t key; /* the order of arrival */

@@ -6,7 +6,7 @@
  * A move that takes a task away from its holder ends the claim; the holder learns it in its next
  * heartbeat.
  */
-#include "core/core.h"
+#include "core/swarm.h"
 
 static dibs_status load_for(struct tx *tx, const struct dibs_move *in, enum task_move move,
                             struct task_row *task)

@@ -12,7 +12,7 @@
  *     finishes again.
  *  3. A notice is claimed exactly while its row has the token of a live claim.
  */
-#include "core/core.h"
+#include "core/swarm.h"
 
 #define NOTICES_DEFAULT 50
 

@@ -14,7 +14,7 @@
  *   2. What is sent does not change between attempts.
  *   3. Each waiting answer ends as sent or failed, with an event.
  */
-#include "core/core.h"
+#include "core/swarm.h"
 
 #include "core/hook.h"
 

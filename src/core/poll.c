@@ -15,7 +15,7 @@
  */
 #include "core/poll.h"
 
-#include "core/core.h"
+#include "core/swarm.h"
 
 #define POLL_MESSAGES 5
 #define POLL_NOTICES 50

@@ -18,7 +18,7 @@
  */
 #include "core/serve.h"
 
-#include "core/core.h"
+#include "core/swarm.h"
 
 void dibs__serve(dibs *d)
 {

@@ -10,7 +10,7 @@
  *  2. The heartbeat of a claim is one of its session too; there is no second one to forget.
  *  3. A process is known by host, pid and start time together, as pids are used again.
  */
-#include "core/core.h"
+#include "core/swarm.h"
 
 static const char *const names[] = {[DIBS_SESSION_ACTIVE] = "active",
                                     [DIBS_SESSION_STALE] = "stale",

@@ -7,7 +7,7 @@
  * session that was silent too long and comes back may resume what it lost, if nobody has taken it
  * since.
  */
-#include "core/core.h"
+#include "core/swarm.h"
 
 /* How far back resume looks: more claims than anybody holds at once. */
 #define RESUME_LOOK_BACK 200

@@ -13,7 +13,7 @@
  *     caller's reason.
  *  3. The subject's own file changes the subject and writes the event, which names the token.
  */
-#include "core/core.h"
+#include "core/swarm.h"
 
 /* ---- granting -------------------------------------------------------------------------------- */
 

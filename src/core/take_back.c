@@ -6,8 +6,8 @@
  *
  * A claim that has ended meanwhile, or a task that was reopened, is left alone.
  */
-#include "core/core.h"
 #include "core/poll.h"
+#include "core/swarm.h"
 
 #define GONE "caller_gone"
 

@@ -7,7 +7,7 @@
  * rows first, then dependencies, then each task's first status. A dedupe key that an unfinished
  * task of the project carries returns that task instead of making a second one.
  */
-#include "core/core.h"
+#include "core/swarm.h"
 
 /* ---- checks ---------------------------------------------------------------------------------- */
 

@@ -26,7 +26,7 @@
  * Promises: `ready` is 1 exactly for open tasks whose time has come. `finished_at` is set exactly
  * in final states. A final state is left by reopen only, which starts a new generation.
  */
-#include "core/core.h"
+#include "core/swarm.h"
 
 #define BIT(status) (1u << DIBS_TASK_##status)
 #define FINAL (BIT(COMPLETED) | BIT(FAILED) | BIT(CANCELLED))

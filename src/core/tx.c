@@ -13,7 +13,7 @@
  *     a late result is kept).
  *  3. The caller's `out` is written only on success.
  */
-#include "core/core.h"
+#include "core/swarm.h"
 
 dibs_status dibs__refuse(struct tx *tx, dibs_status code, const char *format, ...)
 {

@@ -14,7 +14,7 @@
  *
  * Only a daemon has waiters of its own; other handles note nothing.
  */
-#include "core/core.h"
+#include "core/swarm.h"
 
 struct dibs_wakes dibs__wakes(const dibs *d)
 {

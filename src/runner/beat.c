@@ -153,6 +153,8 @@ static void on_beat(struct runner *r, struct call *c)
     struct job *next = NULL;
 
     b->busy = false;
+    if (r->ending)
+        return;
     runner_heard(r, c);
     if (call_failed(c)) {
         b->beat_at_ms = now_ms() + r->pause_ms;

@@ -169,8 +169,8 @@ static void end(struct runner *r)
     buf_init(&path, BODY_BYTES_MAX);
     buf_text(&path, "/api/sessions/");
     client_encode(&path, r->badges->id);
+    /* behind whatever is on its way: a heartbeat after the end would bring the session back */
     c = call_new("DELETE", need_detach(&path), NULL, on_deregistered);
-    c->urgent = true;
     runner_tell(r, c);
 }
 
@@ -225,13 +225,13 @@ static void turn(struct runner *r)
         job_on_time(j, at);
     }
     bury(r);
-    badge_on_time(r, at);
-    if (may_ask(r, at))
-        take_ask(r);
     if (is_over(r)) {
         end(r);
         return;
     }
+    badge_on_time(r, at);
+    if (may_ask(r, at))
+        take_ask(r);
     due = due_ms(r, at);
     at = now_ms();
     if (due != INT64_MAX)

@@ -114,6 +114,18 @@ test('accept and reject work after poll has made the offer a review', async (t) 
   assert.equal(mine.taskId, 'yes');
 });
 
+test('a review can be let go, and the task is offered again', async (t) => {
+  const h = await swarm(t);
+  await h.task({ id: 'o' });
+  await h.ok('POST', '/api/tasks/o/offer', { agentId: 'ann' });
+  const { claim } = await trigger(h, 'ann');
+  const early = await h.post('/api/tasks/o/complete', { sessionId: 'ann', token: claim.token });
+  assert.equal(early.json.error, 'TASK_NOT_CLAIMED', 'a review is no work on the task');
+  await h.ok('POST', '/api/tasks/o/release', { sessionId: 'ann', token: claim.token });
+  assert.equal(await status(h, 'o'), 'offered');
+  assert.equal((await trigger(h, 'ann')).type, 'task_offered');
+});
+
 test('the pool is told to every worker, and one of them gets the task', async (t) => {
   const h = await swarm(t);
   const id = await h.task();

@@ -2,7 +2,7 @@
 /* Tests of src/core/agent.c: making agents known, what they are doing, and how much they may
  * hold. */
 #include "agents.h"
-#include "core/core.h"
+#include "core/swarm.h"
 
 static void test_an_agent_is_made_known_once_and_changed_afterwards(void **state)
 {
