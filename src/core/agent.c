@@ -164,8 +164,12 @@ static struct dibs_strings read_words(struct tx *tx, const char *json)
     const char **items = NULL;
     size_t count = 0;
     json_t *list = NULL;
-    if (!db_ok(tx->db) || json_read(json, strlen(json), &list, tx->err) != DIBS_OK)
+    if (!db_ok(tx->db))
         return (struct dibs_strings){0};
+    dibs_status status = json_read(json, strlen(json), &list, tx->err);
+    if (status != DIBS_OK) /* it is our own writing, so there was no memory, or it is damaged */
+        db_fail(tx->db, status == DIBS_OUT_OF_MEMORY ? status : DIBS_STORE_CORRUPT,
+                "cannot read the capabilities of an agent");
     for (size_t i = 0; i < json_array_size(list); i++) {
         const char **word = dibs__push(tx, &items, &count, sizeof *word);
         if (word)

@@ -151,7 +151,8 @@ test('the daemon is away for longer than the lease: the command is stopped', asy
   const { claim } = await show(h, id);
   await h.stop();
   await gone(Number(text(h, 'pid')));
-  assert.match(running.err, /stopping it: the lease is over and could not be renewed/);
+  await until('it says why', () =>
+    /stopping it: the lease is over and could not be renewed/.test(running.err));
   running.kill('SIGTERM'); // nothing new; but the report is still to be made
   await again(h, port);
   const { code, err } = await running.ended;

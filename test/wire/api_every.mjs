@@ -64,7 +64,8 @@ test('an unknown query parameter is refused by name, by every operation', async 
   const h = await house(t);
   for (const { name, method, path, body } of firstOf()) {
     const headers = { Accept: 'application/json' };
-    const answer = await h.request(method, `${path}?nosuch=1`, { body, headers });
+    const mark = path.includes('?') ? '&' : '?';
+    const answer = await h.request(method, `${path}${mark}nosuch=1`, { body, headers });
     assertRefused(answer, 400, 'INVALID_REQUEST', name);
     assert.equal(answer.json.field, 'nosuch', name);
     assert.match(answer.json.message, /query parameter 'nosuch'/, name);
@@ -152,8 +153,8 @@ test('every write gives the same answer again under its Idempotency-Key', async 
 
 test('HEAD of everything that can be read: no body, and the connection goes on', async (t) => {
   const h = await house(t);
-  await visitAll(h, async ({ method, path }, { status }) => {
-    if (method !== 'GET') return;
+  await visitAll(h, async ({ name, method, path }, { status }) => {
+    if (method !== 'GET' || name === 'poll') return; // a GET that takes something has no HEAD
     const answer =
       await h.request('HEAD', path, { ...OWNER, headers: { Accept: 'application/json' } });
     assert.equal(answer.status, status, path);

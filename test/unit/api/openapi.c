@@ -431,6 +431,8 @@ static const struct visit writing[] = {
     POST("/api/sessions/boss-1/heartbeat", "", 200),
     POST("/api/inbox/i/read", "{'sessionId': 'boss-2'}", 403),
     POST("/api/inbox/i/read", "{'sessionId': 'boss-1', 'token': 1}", 409),
+    POST("/api/inbox", "{'id': 'k', 'content': 'c', 'agentId': 'boss'}", 201),
+    POST("/api/inbox/k/read", "", 200),
     GET("/api/inbox/i", 200),
     GET("/api/inbox/nosuch", 404),
     WAIT(91000),
