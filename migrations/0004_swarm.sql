@@ -88,7 +88,7 @@ CREATE TABLE inbox_message (
     content      TEXT NOT NULL,
     channel      TEXT,
     thread       TEXT,
-    user         TEXT,
+    sender       TEXT,                     -- who wrote it there
     matched_text TEXT,
     metadata     TEXT,
     token        INTEGER,                  -- newest claim

@@ -42,7 +42,7 @@ static enum dibs_inbox_status read_status(struct tx *tx, const char *word)
 
 #define MESSAGE_COLUMNS                                                                            \
     "m.key, m.id, m.project, m.agent_id, m.source, m.status, m.content, m.channel, m.thread, "     \
-    "m.user, m.matched_text, m.metadata, m.token, m.response, m.task_key, m.created_at, "          \
+    "m.sender, m.matched_text, m.metadata, m.token, m.response, m.task_key, m.created_at, "        \
     "m.updated_at"
 
 static void row_read(struct tx *tx, struct db_rows *rows, struct message_row *out)
@@ -213,7 +213,7 @@ static void insert(struct tx *tx, const struct message_row *m)
 {
     db_exec(tx->db,
             SQL("INSERT INTO inbox_message (key, id, project, agent_id, source, status, content, "
-                "channel, thread, user, matched_text, metadata, created_at, updated_at) "
+                "channel, thread, sender, matched_text, metadata, created_at, updated_at) "
                 "VALUES ($1, $2, $3, $4, $5, 'unread', $6, $7, $8, $9, $10, $11, $12, $12)"),
             DB_ARGS(db_i(m->key), db_t(m->id), db_t(m->project), db_t(m->agent_id), db_t(m->source),
                     db_t(m->content), db_t(m->channel), db_t(m->thread), db_t(m->user),
