@@ -13,6 +13,7 @@
  * about the same page find it instead of making another.
  */
 #include "hook_text.h"
+#include "http.h"
 
 #include "base/str.h"
 
@@ -95,8 +96,8 @@ static dibs_status read_facts(const json_t *root, struct facts *out, struct dibs
     if (out->title == NULL || out->url == NULL || !json_is_integer(number))
         return refuse(err, "it has no number, title or html_url");
     if (strlen(out->action) > 64 || strlen(out->repository) > WORD_BYTES_MAX + 100 ||
-        strlen(out->login) > WORD_BYTES_MAX)
-        return refuse(err, "a name is too long");
+        strlen(out->login) > WORD_BYTES_MAX || strlen(out->url) > HTTP_URL_BYTES_MAX)
+        return refuse(err, "a name or html_url is too long");
     out->body = out->body != NULL ? out->body : "";
     return DIBS_OK;
 }
@@ -165,8 +166,8 @@ static void make_message(struct hook_reader *r, const struct facts *f, struct ho
 {
     out->kind = HOOK_MESSAGE;
     out->message = (struct dibs_message_new){
-        .project = r->set->project[0] != '\0' ? r->set->project : NULL,
-        .agent_id = r->set->agent[0] != '\0' ? r->set->agent : NULL,
+        .project = hook_setting(r, r->set->project),
+        .agent_id = hook_setting(r, r->set->agent),
         .source = "github",
         .content = details(r, f, headline(r, f)),
         .channel = hook_copy(r, f->repository, KEY_BYTES_MAX),
@@ -186,7 +187,7 @@ static void make_task(struct hook_reader *r, const struct facts *f, struct hook_
     tags[0] = f->kind->event;
     out->kind = HOOK_TASK;
     out->task = (struct dibs_task_new){
-        .project = r->set->project[0] != '\0' ? r->set->project : NULL,
+        .project = hook_setting(r, r->set->project),
         .title = headline(r, f),
         .description = details(r, f, NULL),
         .type = "github",

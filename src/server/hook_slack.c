@@ -157,11 +157,11 @@ static const char *metadata(struct hook_reader *r, const json_t *event)
     buf_init(&b, JSON_VALUE_BYTES_MAX);
     jw_init(&w, &b);
     jw_object(&w);
-    jw_ktext_opt(&w, "teamId", hook_at(r->root, "team_id"));
-    jw_ktext_opt(&w, "eventId", hook_at(r->root, "event_id"));
-    jw_ktext_opt(&w, "eventType", hook_at(event, "type"));
-    jw_ktext_opt(&w, "channelType", hook_at(event, "channel_type"));
-    jw_ktext_opt(&w, "ts", hook_at(event, "ts"));
+    jw_ktext_opt(&w, "teamId", hook_copy(r, hook_at(r->root, "team_id"), KEY_BYTES_MAX));
+    jw_ktext_opt(&w, "eventId", hook_copy(r, hook_at(r->root, "event_id"), KEY_BYTES_MAX));
+    jw_ktext_opt(&w, "eventType", hook_copy(r, hook_at(event, "type"), KEY_BYTES_MAX));
+    jw_ktext_opt(&w, "channelType", hook_copy(r, hook_at(event, "channel_type"), KEY_BYTES_MAX));
+    jw_ktext_opt(&w, "ts", hook_copy(r, hook_at(event, "ts"), KEY_BYTES_MAX));
     jw_object_end(&w);
     return hook_take(r, &b, JSON_VALUE_BYTES_MAX);
 }
@@ -181,8 +181,8 @@ static dibs_status read_event(struct hook_reader *r, struct hook_event *out, str
     if (strlen(id) > ID_BYTES_MAX || strlen(channel) > WORD_BYTES_MAX || strlen(ts) > 64)
         return refuse(err, "an id is too long");
     out->message = (struct dibs_message_new){
-        .project = r->set->project[0] != '\0' ? r->set->project : NULL,
-        .agent_id = r->set->agent[0] != '\0' ? r->set->agent : NULL,
+        .project = hook_setting(r, r->set->project),
+        .agent_id = hook_setting(r, r->set->agent),
         .source = "slack",
         .channel = hook_copy(r, channel, KEY_BYTES_MAX),
         .thread = hook_copy(r, thread != NULL ? thread : ts, KEY_BYTES_MAX),

@@ -37,6 +37,11 @@ const char *hook_copy(struct hook_reader *r, const char *text, size_t max)
     return cut;
 }
 
+const char *hook_setting(struct hook_reader *r, const char *text)
+{
+    return text[0] != '\0' ? hook_copy(r, text, KEY_BYTES_MAX) : NULL;
+}
+
 const char *hook_printf(struct hook_reader *r, const char *format, ...)
 {
     struct buf b;

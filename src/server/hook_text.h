@@ -23,6 +23,9 @@ const char *hook_at_path(const json_t *json, const char *const *path);
 /* A copy of at most max bytes, cut between characters and marked so when it is longer; NULL for
  * NULL. */
 const char *hook_copy(struct hook_reader *r, const char *text, size_t max);
+/* A copy of a setting, as it may be read anew while the delivery is on its way to the writer; NULL
+ * when it is empty. */
+const char *hook_setting(struct hook_reader *r, const char *text);
 const char *hook_printf(struct hook_reader *r, const char *format, ...) PRINTF_LIKE(2, 3);
 /* Moves what was written into the arena, cut as above; releases it. */
 const char *hook_take(struct hook_reader *r, struct buf *b, size_t max);

@@ -245,6 +245,30 @@ static void test_a_long_title_and_a_long_text_fit(void **state)
     assert_int_equal(strlen(s->out.task.description), DESCRIPTION_BYTES_MAX);
 }
 
+static void test_an_address_that_is_too_long_is_refused_and_not_asked_for_again(void **state)
+{
+    struct stage *s = *state;
+    static char body[700000];
+    size_t used = (size_t)snprintf(body, sizeof body,
+                                   "{\"action\":\"opened\"," IN ",\"issue\":{\"number\":1,"
+                                   "\"title\":\"t\",\"html_url\":\"");
+    memset(body + used, 'u', 600000);
+    memcpy(body + used + 600000, "\"}}", 4);
+    assert_int_equal(take(s, "issues", body), DIBS_INVALID_REQUEST);
+}
+
+static void test_settings_that_change_do_not_change_what_was_read(void **state)
+{
+    struct stage *s = *state;
+    str_fit(s->set.project, sizeof s->set.project, "before");
+    str_fit(s->set.agent, sizeof s->set.agent, "ann");
+    assert_int_equal(take(s, "issues", OPENED), DIBS_OK);
+    str_fit(s->set.project, sizeof s->set.project, "after");
+    str_fit(s->set.agent, sizeof s->set.agent, "bob");
+    assert_string_equal(s->out.message.project, "before");
+    assert_string_equal(s->out.message.agent_id, "ann");
+}
+
 static void test_what_github_does_not_send_is_refused(void **state)
 {
     struct stage *s = *state;
@@ -284,6 +308,8 @@ int main(void)
         READ_TEST(test_pings_bots_and_what_is_no_news_are_ignored),
         READ_TEST(test_what_the_rule_names_becomes_a_task),
         READ_TEST(test_a_long_title_and_a_long_text_fit),
+        READ_TEST(test_an_address_that_is_too_long_is_refused_and_not_asked_for_again),
+        READ_TEST(test_settings_that_change_do_not_change_what_was_read),
         READ_TEST(test_what_github_does_not_send_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
