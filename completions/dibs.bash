@@ -90,6 +90,7 @@ _dibs_options()
         echo "--agent --wait --claim --type --ack --ttl --pid -w"
         ;;
     "notices ack") ;;
+    "notices release") ;;
     "agent register")
         echo "--id --lead --worker --max --capability --metadata"
         ;;
@@ -216,7 +217,7 @@ _dibs_words()
     channel) echo "create list post messages read" ;;
     inbox) echo "add list show claim read respond delegate release" ;;
     mentions) echo "claim release" ;;
-    notices) echo "ack" ;;
+    notices) echo "ack release" ;;
     key) echo "add list revoke" ;;
     lock) echo "take heartbeat release list" ;;
     session) echo "register list show heartbeat resume end summary" ;;

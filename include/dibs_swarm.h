@@ -295,6 +295,10 @@ struct dibs_notices_ack {
 /* They count as told; *out is how many. */
 DIBS_CHECKED dibs_status dibs_notices_ack(dibs *d, dibs_arena *a, const struct dibs_notices_ack *in,
                                           int64_t *out, struct dibs_error *err);
+/* Lets go of them: a lead is told of them again; *out is how many the session held. */
+DIBS_CHECKED dibs_status dibs_notices_release(dibs *d, dibs_arena *a,
+                                              const struct dibs_notices_ack *in, int64_t *out,
+                                              struct dibs_error *err);
 
 /* ---- poll ------------------------------------------------------------------------------------ */
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * api_notice.c: a lead says that it knows of finished tasks. It is told of them by a poll.
+ * api_notice.c: a lead says that it knows of finished tasks, or wants them told again. It is told
+ * of them by a poll.
  */
 #include "api_internal.h"
 
@@ -14,6 +15,8 @@ static const struct field ack_fields[] = {
 #undef IN
 const struct api_shape api_in_notices_ack =
     SHAPE(struct dibs_notices_ack, ack_fields, .id_at = SHAPE_NO_ID);
+const struct api_shape api_in_notices_release =
+    SHAPE(struct dibs_notices_ack, ack_fields, .id_at = SHAPE_NO_ID);
 
 dibs_status api_notices_ack(struct api_ctx *c, const void *input)
 {
@@ -22,5 +25,15 @@ dibs_status api_notices_ack(struct api_ctx *c, const void *input)
     if (s != DIBS_OK)
         return s;
     jw_kint(api_reply(c), "acked", acked);
+    return DIBS_OK;
+}
+
+dibs_status api_notices_release(struct api_ctx *c, const void *input)
+{
+    int64_t released = 0;
+    dibs_status s = dibs_notices_release(c->d, c->a, input, &released, c->err);
+    if (s != DIBS_OK)
+        return s;
+    jw_kint(api_reply(c), "released", released);
     return DIBS_OK;
 }

@@ -177,6 +177,9 @@ static const struct reply replies[] = {
     {"inboxRelease", "inbox", 200, 0, MEMBERS(MESSAGE), REFUSALS(ANSWER_REFUSALS)},
     {"noticesAck", "inbox", 200, 0, MEMBERS(MUST("acked", INT, "So many count as told by this")),
      REFUSALS(DIBS_SESSION_NOT_FOUND)},
+    {"noticesRelease", "inbox", 200, 0,
+     MEMBERS(MUST("released", INT, "So many of them the session held")),
+     REFUSALS(DIBS_SESSION_NOT_FOUND)},
 
     {"channelCreate", "channels", 201, 200,
      MEMBERS(ONE("channel", "Channel", "200: it was there already")), NO_REFUSALS},

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * cmd_poll.c: dibs poll and dibs notices ack: what an agent should do next.
+ * cmd_poll.c: dibs poll, dibs notices ack and release: what an agent should do next.
  *
  * One question, one answer, claimed for the session that asks. The table below has a row for each
  * type of trigger; a type that is not in it (of a newer daemon) is told by its name. The exit code
@@ -196,27 +196,44 @@ static int poll_once(struct cli *cli)
 
 /* ---- notices --------------------------------------------------------------------------------- */
 
-static int notices_ack(struct cli *cli)
+/* Puts the request about the tasks in the words, or all; what the member counts, or -1. */
+static int64_t settle_notices(struct cli *cli, const char *path, const char *member)
 {
     json_t *body = cli_session_body(cli), *ids = NULL;
     const json_t *answer = NULL;
 
     if (body == NULL)
-        return cli->exit;
+        return -1;
     if (cli->args.word_count > 0) {
         ids = must_json(json_array());
         for (size_t i = 0; i < cli->args.word_count; i++)
             must_push(ids, must_json(json_string(cli->args.words[i])));
         must_set(body, "taskIds", ids);
     }
-    answer = cli_ask(
-        cli, &(struct client_request){.method = "POST", .path = "/api/notices/ack", .body = body});
+    answer = cli_ask(cli, &(struct client_request){.method = "POST", .path = path, .body = body});
     json_decref(body);
-    if (answer == NULL)
+    return answer != NULL ? get_int(answer, member) : -1;
+}
+
+static int notices_ack(struct cli *cli)
+{
+    int64_t count = settle_notices(cli, "/api/notices/ack", "acked");
+
+    if (count < 0)
         return cli->exit;
     if (!cli->quiet)
-        printf("told of %" PRId64 " finished task%s\n", get_int(answer, "acked"),
-               get_int(answer, "acked") == 1 ? "" : "s");
+        printf("told of %" PRId64 " finished task%s\n", count, count == 1 ? "" : "s");
+    return 0;
+}
+
+static int notices_release(struct cli *cli)
+{
+    int64_t count = settle_notices(cli, "/api/notices/release", "released");
+
+    if (count < 0)
+        return cli->exit;
+    if (!cli->quiet)
+        printf("let go of %" PRId64 " finished task%s\n", count, count == 1 ? "" : "s");
     return 0;
 }
 
@@ -230,5 +247,8 @@ const struct command poll_commands[] = {
     {"notices ack", "Messages", "[ID...]", "a lead knows of these finished tasks",
      "Of all that the session holds since poll --ack manual, unless tasks are named.", NULL, 0,
      WORDS_ANY, false, notices_ack},
+    {"notices release", "Messages", "[ID...]", "let go of finished tasks: they are told again",
+     "Of all that the session holds since poll --ack manual, unless tasks are named.", NULL, 0,
+     WORDS_ANY, false, notices_release},
     {0},
 };

@@ -17,7 +17,8 @@
 static const struct cli_option run_options[] = {
     OPT("agent", 0, TEXT, "NAME", NULL,
         "poll as this agent: offers, assigned tasks, messages and mentions too"),
-    OPT("type", 0, LIST, "TYPE", NULL, "only tasks of this type; several times for more"),
+    OPT("type", 0, LIST, "TYPE", NULL,
+        "from the pool only tasks of this type; several times for more"),
     OPT("max", 'n', INT, "N", NULL, "so many at once (else MAX_CONCURRENT_TASKS, else 1)"),
     OPT("ttl", 0, DURATION, "DURATION", NULL, "lease of the claims; renewed while CMD runs"),
     OPT("time-limit", 0, DURATION, "DURATION", NULL, "stop CMD after so long; the attempt fails"),

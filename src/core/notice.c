@@ -4,7 +4,7 @@
  *
  *   (task completed, or failed for good) --> untold --take--> told
  *                                            untold --take, manual--> claimed --ack--> told
- *                                            claimed --lease ends, session gone--> untold
+ *                                            claimed --lease ends, release--> untold
  *
  *  1. Remembered is only what finishes while the project has a lead, and was not done by a lead:
  *     without a lead nothing is written.
@@ -221,7 +221,7 @@ dibs_status dibs_notices_claim(dibs *d, dibs_arena *a, const struct dibs_notices
     return dibs__write(d, a, err, claim_tx, in, out, sizeof *out);
 }
 
-/* ---- acknowledging --------------------------------------------------------------------------- */
+/* ---- acknowledging, letting go --------------------------------------------------------------- */
 
 /* Told by a claim of this session; also after its lease has ended, while nobody else is being told
  * and the session is one of a lead of the project. */
@@ -240,6 +240,18 @@ static bool ack_one(struct tx *tx, const struct session_row *session, const char
         dibs__claim_close(tx, &c, "acknowledged", true);
     mark_told(tx, n.task_key);
     tell_told(tx, n.project, DIBS_STRINGS(n.task_id), &c, held);
+    return true;
+}
+
+/* Only what the session holds can be let go. */
+static bool release_one(struct tx *tx, const struct session_row *session, const char *task_id)
+{
+    struct notice_row n = {0};
+    struct claim_row c = {0};
+    if (!find_row(tx, task_id, &n) || !dibs__claim_load(tx, n.token, &c) ||
+        !str_eq(c.session_id, session->id))
+        return false;
+    dibs__claim_put_back(tx, &c, "released", true, PUT_BACK_GIVEN);
     return true;
 }
 
@@ -262,11 +274,14 @@ static struct dibs_strings held_tasks(struct tx *tx, const char *session_id)
     return (struct dibs_strings){.items = ids, .count = count};
 }
 
-static dibs_status ack_tx(struct tx *tx, const void *input, void *output)
+/* Does it to the tasks that are named, or to all that the session holds, and counts them. */
+static dibs_status each(struct tx *tx, const struct dibs_notices_ack *in,
+                        bool (*one)(struct tx *tx, const struct session_row *session,
+                                    const char *task_id),
+                        int64_t *out)
 {
-    const struct dibs_notices_ack *in = input;
     struct session_row session = {0};
-    int64_t acked = 0;
+    int64_t count = 0;
     dibs_status status = dibs__session_load(tx, in->session_id, &session);
     for (size_t i = 0; i < in->task_ids.count && status == DIBS_OK; i++)
         status = dibs__check_id(tx->err, "taskIds", in->task_ids.items[i]);
@@ -274,16 +289,32 @@ static dibs_status ack_tx(struct tx *tx, const void *input, void *output)
         return status;
     struct dibs_strings ids = in->task_ids.count > 0 ? in->task_ids : held_tasks(tx, session.id);
     for (size_t i = 0; i < ids.count && db_ok(tx->db); i++)
-        acked += ack_one(tx, &session, ids.items[i]);
+        count += one(tx, &session, ids.items[i]);
     dibs__session_touch(tx, session.id);
-    *(int64_t *)output = acked;
+    *out = count;
     return dibs__store_status(tx);
+}
+
+static dibs_status ack_tx(struct tx *tx, const void *input, void *output)
+{
+    return each(tx, input, ack_one, output);
 }
 
 dibs_status dibs_notices_ack(dibs *d, dibs_arena *a, const struct dibs_notices_ack *in,
                              int64_t *out, struct dibs_error *err)
 {
     return dibs__write(d, a, err, ack_tx, in, out, sizeof *out);
+}
+
+static dibs_status release_tx(struct tx *tx, const void *input, void *output)
+{
+    return each(tx, input, release_one, output);
+}
+
+dibs_status dibs_notices_release(dibs *d, dibs_arena *a, const struct dibs_notices_ack *in,
+                                 int64_t *out, struct dibs_error *err)
+{
+    return dibs__write(d, a, err, release_tx, in, out, sizeof *out);
 }
 
 /* ---- coming back ----------------------------------------------------------------------------- */

@@ -5,7 +5,8 @@
  * One heartbeat renews everything that the session holds. The answer lists what it still holds and
  * what it has lost since the last one; each loss is told once, and that answer may not reach us. So
  * a task whose claim is in neither list is looked up: if it ended by a report, its command has
- * reported by itself and may go on; else it is stopped.
+ * reported by itself and may go on; else it is stopped. And what the session holds and no job is
+ * about was claimed by a request whose answer never came: it is given back.
  */
 #include "runner_private.h"
 
@@ -83,8 +84,8 @@ static void compare(struct job *j, const struct call *c)
     const json_t *answer = c->answer.json, *claim = NULL;
     const json_t *told = json_object_get(answer, "lost");
 
-    if (j->badge != c->badge || j->granted_ms > c->sent_ms)
-        return; /* another session's, or claimed meanwhile */
+    if (j->granted_ms > c->sent_ms)
+        return; /* claimed meanwhile */
     for (size_t i = 0; i < json_array_size(j->tokens) && claim == NULL; i++)
         claim = claim_in(told, json_integer_value(json_array_get(j->tokens, i)));
     if (is_listed(json_object_get(answer, "cancelRequested"), j->task_id) &&
@@ -109,30 +110,57 @@ static bool is_known(const struct runner *r, int64_t token)
     return false;
 }
 
-/* give_back_strays: what was claimed by a request whose answer never came. Tasks can be given back
- * one by one; anything else comes back when the session ends. */
+/* list_of: {"member": [value]} */
+static json_t *list_of(const char *member, json_t *value)
+{
+    json_t *list = need_json(json_array()), *object = need_json(json_object());
+
+    need_push(list, value);
+    need_set(object, member, list);
+    return object;
+}
+
+/* give_back: one claim, as a job that was never begun. */
+static void give_back(struct runner *r, json_t *claim)
+{
+    static const struct {
+        const char *name, *trigger;
+        enum job_kind kind;
+    } kinds[] = {
+        {"review", "task_offered", KIND_OFFER},
+        {"inbox", "slack_inbox_message", KIND_INBOX},
+        {"mentions", "unread_mentions", KIND_MENTIONS},
+        {"notice", "tasks_finished", KIND_FINISHED},
+    };
+    const char *kind = json_text(claim, "kind"), *task_id = json_text(claim, "taskId");
+    const char *resource = json_text(claim, "resource"), *slash = NULL;
+    size_t i = 0;
+    struct job *j = NULL;
+
+    while (i < COUNT_OF(kinds) && !str_eq(kinds[i].name, kind))
+        i++;
+    if (i == COUNT_OF(kinds) && task_id == NULL)
+        return; /* a lock of a command */
+    j = i < COUNT_OF(kinds) ? job_new(r, kinds[i].kind, kinds[i].trigger)
+                            : job_new(r, KIND_TASK, "pool_task_claimed");
+    j->task_id = need_copy(task_id);
+    j->token = json_int(claim, "token");
+    j->ttl_ms = json_int(claim, "ttlMs");
+    need_push(j->tokens, json_integer(j->token));
+    if (j->kind == KIND_INBOX)
+        j->json = list_of("messages", json_pack("{s:s, s:O}", "id", resource, "claim", claim));
+    else if (j->kind == KIND_FINISHED)
+        j->json = list_of("tasks", json_pack("{s:s}", "id", resource));
+    else if (j->kind == KIND_MENTIONS && (slash = strchr(resource, '/')) != NULL)
+        j->json = list_of("claimedChannels", json_string(slash + 1));
+    report_give_back(j, "unanswered");
+}
+
 static void give_back_strays(struct runner *r, const json_t *claims)
 {
-    bool others = false;
-
-    for (size_t i = 0; i < json_array_size(claims); i++) {
-        const json_t *claim = json_array_get(claims, i);
-        const char *task_id = json_text(claim, "taskId"), *kind = json_text(claim, "kind");
-        if (is_known(r, json_int(claim, "token")))
-            continue;
-        if (task_id == NULL || str_eq(kind, "review")) {
-            others = others || (kind != NULL && !str_eq(kind, "lock"));
-            continue;
-        }
-        struct job *j = job_new(r, KIND_TASK, "pool_task_claimed");
-        j->task_id = need_copy(task_id);
-        j->token = json_int(claim, "token");
-        j->ttl_ms = json_int(claim, "ttlMs");
-        need_push(j->tokens, json_integer(j->token));
-        report_give_back(j, "unanswered");
-    }
-    if (others && r->agent_id[0] != '\0')
-        badge_change(r);
+    for (size_t i = 0; i < json_array_size(claims); i++)
+        if (!is_known(r, json_int(json_array_get(claims, i), "token")))
+            give_back(r, json_array_get(claims, i));
 }
 
 /* ---- heartbeats ------------------------------------------------------------------------------ */
@@ -149,22 +177,21 @@ int64_t beat_every_ms(const struct runner *r)
 
 static void on_beat(struct runner *r, struct call *c)
 {
-    struct badge *b = c->badge;
     struct job *next = NULL;
 
-    b->busy = false;
+    r->beating = false;
     if (r->ending)
         return;
     runner_heard(r, c);
     if (call_failed(c)) {
-        b->beat_at_ms = now_ms() + r->pause_ms;
+        r->beat_at_ms = now_ms() + r->pause_ms;
         return;
     }
     if (c->answer.status == DIBS_SESSION_NOT_FOUND) {
-        badge_register(r, b);
+        session_register(r);
         return;
     }
-    b->beat_at_ms = c->sent_ms + beat_every_ms(r);
+    r->beat_at_ms = c->sent_ms + beat_every_ms(r);
     if (c->answer.status != DIBS_OK) {
         runner_news(r, "refused", NULL, NULL, true, "the heartbeat was refused: %s",
                     call_message(c));
@@ -174,24 +201,41 @@ static void on_beat(struct runner *r, struct call *c)
         next = j->next;
         compare(j, c);
     }
-    if (r->unsure && b == r->badges) {
+    if (r->unsure)
         give_back_strays(r, json_object_get(c->answer.json, "claims"));
-        r->unsure = false;
-    }
+    r->unsure = false;
 }
 
-void beat_send(struct runner *r, struct badge *b)
+static void send_beat(struct runner *r)
 {
     struct buf path;
     struct call *c = NULL;
 
     buf_init(&path, BODY_BYTES_MAX);
     buf_text(&path, "/api/sessions/");
-    client_encode(&path, b->id);
+    client_encode(&path, r->session);
     buf_text(&path, "/heartbeat");
     c = call_new("POST", need_detach(&path), NULL, on_beat);
     c->urgent = true;
-    c->badge = b;
-    b->busy = true;
+    r->beating = true;
     runner_tell(r, c);
+}
+
+void beat_on_time(struct runner *r, int64_t at)
+{
+    int64_t every = beat_every_ms(r);
+
+    if (r->beat_at_ms > at + every) /* a shorter lease has come along */
+        r->beat_at_ms = at + every;
+    if (r->beating || at < r->beat_at_ms)
+        return;
+    if (r->known)
+        send_beat(r);
+    else
+        session_register(r);
+}
+
+int64_t beat_due_ms(const struct runner *r)
+{
+    return r->beating ? INT64_MAX : r->beat_at_ms;
 }

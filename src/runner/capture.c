@@ -82,6 +82,15 @@ static bool make_folders(const char *path)
     return made;
 }
 
+/* open_log: made when it is not there, and so are the folders above it. */
+static int open_log(const char *path)
+{
+    const int how = O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW;
+    int fd = open(path, how, 0600);
+
+    return fd < 0 && errno == ENOENT && make_folders(path) ? open(path, how, 0600) : fd;
+}
+
 bool capture_open(struct capture *c, const char *dir, const char *name, struct dibs_error *why)
 {
     struct buf path;
@@ -94,8 +103,7 @@ bool capture_open(struct capture *c, const char *dir, const char *name, struct d
     buf_init(&path, BODY_BYTES_MAX);
     buf_printf(&path, "%s/%s", dir, name);
     c->log_path = need_detach(&path);
-    if (make_folders(c->log_path))
-        c->log_fd = open(c->log_path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0600);
+    c->log_fd = open_log(c->log_path);
     if (c->log_fd >= 0)
         return true;
     error_set(why, DIBS_STORE_UNAVAILABLE, "cannot write '%.300s': %s", c->log_path,

@@ -34,12 +34,11 @@ struct job *job_new(struct runner *r, enum job_kind kind, const char *trigger)
     struct job *j = need_alloc(sizeof *j);
     struct job **at = &r->jobs;
 
-    *j = (struct job){.runner = r, .badge = r->badges, .kind = kind, .trigger = need_copy(trigger)};
+    *j = (struct job){.runner = r, .kind = kind, .trigger = need_copy(trigger)};
     j->tokens = need_json(json_array());
     j->capture.log_fd = -1;
     j->granted_ms = j->renewed_ms = now_ms();
     progress_init(&j->progress);
-    j->badge->jobs++;
     while (*at != NULL)
         at = &(*at)->next;
     *at = j;
@@ -48,7 +47,6 @@ struct job *job_new(struct runner *r, enum job_kind kind, const char *trigger)
 
 void job_free(struct job *j)
 {
-    j->badge->jobs--;
     json_decref(j->json);
     json_decref(j->tokens);
     mem_free(j->trigger);
@@ -270,10 +268,22 @@ void job_start(struct job *j)
 
 /* ---- what the task says ---------------------------------------------------------------------- */
 
+bool job_learn(struct job *j, json_t *task)
+{
+    const json_t *claim = json_object_get(task, "claim");
+
+    if (task == NULL || json_int(claim, "token") != j->token)
+        return false;
+    j->json = json_incref(task);
+    j->task = j->json;
+    j->ttl_ms = json_int(claim, "ttlMs");
+    j->attempt = json_int(claim, "attempt");
+    return true;
+}
+
 static void on_fetched(struct runner *r, struct call *c)
 {
     struct job *j = c->job;
-    const json_t *claim = NULL;
 
     j->calls--;
     runner_heard(r, c);
@@ -286,16 +296,10 @@ static void on_fetched(struct runner *r, struct call *c)
         return;
     }
     j->pause_ms = 0;
-    j->json = json_incref(json_object_get(c->answer.json, "task"));
-    j->task = j->json;
-    claim = json_object_get(j->task, "claim");
-    if (c->status != DIBS_OK || j->json == NULL || json_int(claim, "token") != j->token) {
+    if (job_learn(j, json_object_get(c->answer.json, "task")))
+        job_start(j);
+    else
         report_give_back(j, "lost");
-        return;
-    }
-    j->ttl_ms = json_int(claim, "ttlMs");
-    j->attempt = json_int(claim, "attempt");
-    job_start(j);
 }
 
 void job_fetch(struct job *j)

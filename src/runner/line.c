@@ -41,6 +41,7 @@ struct call *call_new(const char *method, char *path, json_t *body,
 void call_free(struct call *c)
 {
     client_answer_release(&c->answer);
+    client_answer_release(&c->more);
     json_decref(c->body);
     mem_free(c->path);
     mem_free(c->query);
@@ -102,6 +103,18 @@ static void look_for_daemon(struct line *l)
         return;
 }
 
+/* put_then: what belongs to the answer, without a way back and forth through the loop. */
+static void put_then(struct line *l, struct call *c)
+{
+    struct dibs_error ignored = {0};
+    char *path = c->then(c);
+    dibs_status status = client_call(
+        l->client, &(struct client_request){.method = "GET", .path = path}, &c->more, &ignored);
+
+    (void)status; /* the loop sees that there is nothing */
+    mem_free(path);
+}
+
 static void put(struct line *l, struct call *c)
 {
     struct client_request request = {.method = c->method,
@@ -114,6 +127,8 @@ static void put(struct line *l, struct call *c)
     c->sent_ms = now_ms();
     c->status = client_call(l->client, &request, &c->answer, &c->err);
     c->back_ms = now_ms();
+    if (c->then != NULL && c->status == DIBS_OK && c->answer.status == DIBS_OK)
+        put_then(l, c);
     atomic_store(&l->in_process, client_store(l->client) != NULL);
 }
 

@@ -92,7 +92,7 @@ static json_t *scope_of(const struct runner *r, const struct job *j)
     if (j->task != NULL)
         need_int(scope, "attempt", j->attempt);
     need_int(scope, "token", j->token);
-    need_text(scope, "session", j->badge->id);
+    need_text(scope, "session", r->session);
     need_text(scope, "agent", r->agent_id);
     return scope;
 }

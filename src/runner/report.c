@@ -4,12 +4,10 @@
  *
  *                        exit 0               exit 75            any other end
  *     task               complete             release            fail
- *     task_offered       accept               -                  reject
+ *     task_offered       accept               release            reject
  *     inbox messages     read, each           release            release
  *     mentions           release as read      release            release
- *     finished tasks     acknowledge          -                  -
- *
- * Where there is a dash the end of the session puts it back (badge.c).
+ *     finished tasks     acknowledge          release            release
  *
  *   1. A command that was stopped at its time limit has failed, one that lost its claim too: what
  *      it printed is sent all the same and kept as a late result. One that was stopped because the
@@ -49,7 +47,7 @@ static json_t *body_of(const struct job *j, int64_t token)
 {
     json_t *body = need_json(json_object());
 
-    need_text(body, "sessionId", j->badge->id);
+    need_text(body, "sessionId", j->runner->session);
     if (token > 0)
         need_int(body, "token", token);
     return body;
@@ -141,8 +139,10 @@ static void plan_offer(struct job *j, enum ending how)
 {
     json_t *body = NULL;
 
-    if (how == GIVEN_BACK)
+    if (how == GIVEN_BACK) {
+        plan_task(j, how);
         return;
+    }
     body = need_json(json_object());
     need_text(body, "agentId", j->runner->agent_id);
     if (how == FAILED)
@@ -180,16 +180,13 @@ static void plan_mentions(struct job *j, enum ending how)
 static void plan_finished(struct job *j, enum ending how)
 {
     const json_t *tasks = json_object_get(j->json, "tasks");
-    json_t *body = NULL, *ids = NULL;
+    json_t *body = body_of(j, 0), *ids = need_json(json_array());
 
-    if (how != ENDED_WELL)
-        return;
-    body = body_of(j, 0);
-    ids = need_json(json_array());
     for (size_t i = 0; i < json_array_size(tasks); i++)
         need_push(ids, json_incref(json_object_get(json_array_get(tasks, i), "id")));
     need_set(body, "taskIds", ids);
-    add_step(j, need_copy("/api/notices/ack"), body)->optional = true;
+    add_step(j, need_copy(how == ENDED_WELL ? "/api/notices/ack" : "/api/notices/release"), body)
+        ->optional = true;
 }
 
 static void plan(struct job *j, enum ending how)
@@ -280,7 +277,7 @@ void report_next(struct job *j)
     step = &j->steps[j->step_at];
     c = call_new("POST", need_copy(step->path), json_incref(step->body), on_step);
     buf_init(&key, KEY_BYTES_MAX);
-    buf_printf(&key, "%s-%" PRId64 "-%zu", j->badge->id, j->token, j->step_at);
+    buf_printf(&key, "%s-%" PRId64 "-%zu", j->runner->session, j->token, j->step_at);
     c->key = need_detach(&key);
     c->job = j;
     j->calls++;
@@ -314,10 +311,13 @@ static void tell_ended(struct job *j, enum ending how)
                 j->outcome, span, how == FAILED ? ": " : "", how == FAILED ? j->reason : "");
 }
 
-/* pace: work that is given back at once would otherwise be taken again at once. */
-static void pace(struct runner *r, enum ending how)
+/* pace: what is given back at once would otherwise be taken again at once. Tasks and offers that
+ * fail are not: their attempts are counted, or they are rejected. */
+static void pace(struct runner *r, enum job_kind kind, enum ending how)
 {
-    if (how != GIVEN_BACK) {
+    bool settled = how == ENDED_WELL || (how == FAILED && kind <= KIND_OFFER);
+
+    if (settled) {
         r->idle_ms = 0;
         return;
     }
@@ -335,7 +335,7 @@ void report_begin(struct job *j)
     explain(j);
     if (how == FAILED)
         j->runner->failures++;
-    pace(j->runner, how);
+    pace(j->runner, j->kind, how);
     if (j->kind == KIND_TASK && j->progress.fresh) {
         json_t *body = body_of(j, j->token);
         progress_body(&j->progress, body);
@@ -350,7 +350,7 @@ void report_begin(struct job *j)
 void report_give_back(struct job *j, const char *reason)
 {
     plan(j, GIVEN_BACK);
-    if (j->kind == KIND_TASK)
+    if (j->kind == KIND_TASK || j->kind == KIND_OFFER)
         need_text(j->steps[0].body, "reason", reason);
     j->state = JOB_REPORTING;
     report_next(j);
@@ -378,7 +378,7 @@ static void on_progress(struct runner *r, struct call *c)
     else if (c->answer.status == DIBS_OK)
         j->renewed_ms = c->back_ms;
     else if (is_loss(c->answer.status))
-        j->badge->beat_at_ms = now_ms(); /* the answer to that says how it was lost */
+        r->beat_at_ms = now_ms(); /* the answer to that says how it was lost */
     else
         runner_news(r, "progress", j, NULL, true, "%s: its progress was refused: %s", job_name(j),
                     call_message(c));

@@ -71,7 +71,7 @@ void runner_heard(struct runner *r, const struct call *c)
 {
     bool failed = call_failed(c);
 
-    if (failed && r->draining && c->status != DIBS_OK && c->job == NULL && c->badge == NULL)
+    if (failed && r->draining && c->status != DIBS_OK && c->job == NULL && !c->urgent)
         return; /* a request for work that we gave up ourselves */
     if (failed) {
         r->pause_ms = r->pause_ms == 0 ? PAUSE_FIRST_MS : r->pause_ms * 2;
@@ -168,7 +168,7 @@ static void end(struct runner *r)
     }
     buf_init(&path, BODY_BYTES_MAX);
     buf_text(&path, "/api/sessions/");
-    client_encode(&path, r->badges->id);
+    client_encode(&path, r->session);
     /* behind whatever is on its way: a heartbeat after the end would bring the session back */
     c = call_new("DELETE", need_detach(&path), NULL, on_deregistered);
     runner_tell(r, c);
@@ -178,14 +178,14 @@ static void end(struct runner *r)
 
 static bool may_ask(const struct runner *r, int64_t at)
 {
-    return !r->asking && !r->unsure && !r->draining && r->badges->known && at >= r->ask_at_ms &&
+    return !r->asking && !r->unsure && !r->draining && r->known && at >= r->ask_at_ms &&
            (int64_t)runner_slots_used(r) < r->in->max;
 }
 
 /* due_ms: when turn() has something to do at the latest. */
 static int64_t due_ms(const struct runner *r, int64_t at)
 {
-    int64_t due = badge_due_ms(r);
+    int64_t due = beat_due_ms(r);
 
     for (const struct job *j = r->jobs; j != NULL; j = j->next)
         due = job_due_ms(j) < due ? job_due_ms(j) : due;
@@ -196,12 +196,10 @@ static int64_t due_ms(const struct runner *r, int64_t at)
     return due;
 }
 
-/* is_over: nothing runs, nothing is on its way, and the sessions but one have ended. */
+/* is_over: nothing runs, and nothing is on its way. */
 static bool is_over(const struct runner *r)
 {
-    if (!r->draining || r->jobs != NULL || r->asking)
-        return false;
-    return r->badges->next == NULL || r->away;
+    return r->draining && r->jobs == NULL && !r->asking;
 }
 
 static void turn(struct runner *r);
@@ -229,7 +227,7 @@ static void turn(struct runner *r)
         end(r);
         return;
     }
-    badge_on_time(r, at);
+    beat_on_time(r, at);
     if (may_ask(r, at))
         take_ask(r);
     due = due_ms(r, at);
@@ -395,7 +393,7 @@ static dibs_status begin(struct runner *r, struct dibs_error *err)
     if (status != DIBS_OK)
         return status;
     find_places(r);
-    status = badge_first(r, err);
+    status = session_open(r, err);
     if (status != DIBS_OK)
         return status;
     prctl(PR_SET_CHILD_SUBREAPER, 1);
@@ -423,7 +421,6 @@ static void tidy_up(struct runner *r)
         r->jobs = j->next;
         job_free(j);
     }
-    badge_free_all(r);
     if (r->loop_open) {
         close_all(r);
         uv_run(&r->loop, UV_RUN_DEFAULT);

@@ -24,7 +24,6 @@
 
 struct runner;
 struct job;
-struct badge;
 
 /* ---- line.c ---------------------------------------------------------------------------------- */
 
@@ -36,11 +35,11 @@ struct call {
     char *key;                                      /* idempotency key, owned; may be NULL */
     bool urgent;                                    /* to the front of the queue */
     struct job *job;                                /* whom it is about; NULL: none */
-    struct badge *badge;                            /* the session it is about; NULL: none */
+    char *(*then)(const struct call *c);            /* what to GET right behind it; NULL: nothing */
     void (*done)(struct runner *r, struct call *c); /* in the loop, when it is back */
 
-    dibs_status status; /* DIBS_OK: there is an answer */
-    struct client_answer answer;
+    dibs_status status;                /* DIBS_OK: there is an answer */
+    struct client_answer answer, more; /* more: what `then` got, empty if it was not answered */
     struct dibs_error err;
     int64_t sent_ms, back_ms;
 };
@@ -191,7 +190,6 @@ struct step {
 struct job {
     struct job *next;
     struct runner *runner;
-    struct badge *badge; /* as whom it was claimed */
     enum job_kind kind;
     enum job_state state;
     json_t *json;       /* what the command is given */
@@ -231,6 +229,8 @@ struct job {
 struct job *job_new(struct runner *r, enum job_kind kind, const char *trigger);
 void job_start(struct job *j);
 void job_fetch(struct job *j); /* asks for the task, then starts */
+/* Notes what the task says; false when it is not one that we hold. */
+bool job_learn(struct job *j, json_t *task);
 void job_reaped(struct job *j, int wait_status);
 void job_stop(struct job *j, enum job_stop why, const char *reason);
 void job_on_time(struct job *j, int64_t now_ms);
@@ -256,30 +256,14 @@ void report_give_back(struct job *j, const char *reason);
 
 void take_ask(struct runner *r);
 
-/* ---- badge.c, beat.c ------------------------------------------------------------------------- */
+/* ---- session.c, beat.c ----------------------------------------------------------------------- */
 
-/* A session of this process. There is one to ask with; others have been asked with before and
- * still have jobs. */
-struct badge {
-    struct badge *next;
-    char id[ID_BYTES_MAX + 1];
-    bool known;   /* registered */
-    bool retired; /* not asked with any more; ended as soon as its jobs are over */
-    bool busy;    /* a request about it is on its way */
-    size_t jobs;
-    int64_t beat_at_ms; /* or when to try again to end it */
-};
-dibs_status badge_first(struct runner *r, struct dibs_error *err) MUST_USE;
-/* Retires the badge that is asked with; the next request has to wait for a new one. */
-void badge_change(struct runner *r);
-void badge_register(struct runner *r, struct badge *b);
-void badge_free_all(struct runner *r);
-/* What is due with all of them: registering, heartbeats, ends. */
-void badge_on_time(struct runner *r, int64_t now_ms);
-int64_t badge_due_ms(const struct runner *r);
+dibs_status session_open(struct runner *r, struct dibs_error *err) MUST_USE;
+void session_register(struct runner *r); /* again, as the store does not know it */
 
-void beat_send(struct runner *r, struct badge *b);
 int64_t beat_every_ms(const struct runner *r);
+void beat_on_time(struct runner *r, int64_t now_ms);
+int64_t beat_due_ms(const struct runner *r);
 
 /* ---- runner.c -------------------------------------------------------------------------------- */
 
@@ -293,9 +277,10 @@ struct runner {
     struct line ask, tell;
     struct keeper keeper;
 
-    char session[ID_BYTES_MAX - 15]; /* what its sessions are called, with a number behind it */
-    struct badge *badges;            /* the first one is asked with */
-    int64_t badge_count;
+    char session[ID_BYTES_MAX + 1];
+    bool known;   /* the session is registered */
+    bool beating; /* a request about it is on its way */
+    int64_t beat_at_ms;
     char agent_id[ID_BYTES_MAX + 1]; /* "": no agent */
     char *data_dir, *log_dir;
 

@@ -10,7 +10,8 @@
  *   2. It inherits no other descriptor, no blocked and no ignored signal.
  *   3. It dies with us: the kernel kills it when the thread that started it ends, which is the
  *      loop's; its group is known to the keeper before anything of it can run.
- *   4. Between fork and exec only what is safe in the child of a process with threads.
+ *   4. Between vfork and exec only what is safe in the child of a process with threads, and in its
+ *      memory: nothing is copied, our thread waits meanwhile, as it would anyway for this:
  *   5. Whether exec succeeded is known when this returns.
  */
 #define _GNU_SOURCE
@@ -159,7 +160,7 @@ int spawn(struct spawn *s)
     /* no handler of ours may run in the child */
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    s->pid = fork();
+    s->pid = vfork();
     if (s->pid == 0)
         become(s, &e, self);
     why = s->pid < 0 ? errno : 0;

@@ -101,7 +101,7 @@ char **environment_of(const struct runner *r, const struct job *j)
     for (size_t i = 0; i < inherited; i++)
         if (!is_ours(environ[i]))
             list.items[list.count++] = need_copy(environ[i]);
-    add(&list, "DIBS_SESSION", j->badge->id);
+    add(&list, "DIBS_SESSION", r->session);
     add(&list, "DIBS_TRIGGER", j->trigger);
     add(&list, "DIBS_AGENT", r->agent_id[0] != '\0' ? r->agent_id : NULL);
     add(&list, "DIBS_TASK_ID", j->task_id);

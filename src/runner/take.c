@@ -48,7 +48,7 @@ static bool is_answered(struct runner *r, const struct call *c)
     runner_heard(r, c);
     if (call_failed(c)) { /* or given up on our own wish */
         r->unsure = true;
-        r->badges->beat_at_ms = now_ms() + r->pause_ms;
+        r->beat_at_ms = now_ms() + r->pause_ms;
         return false;
     }
     if (c->answer.status == DIBS_OK)
@@ -56,7 +56,7 @@ static bool is_answered(struct runner *r, const struct call *c)
     if (c->answer.status == DIBS_NOTHING_TO_CLAIM)
         nothing(r, c);
     else if (c->answer.status == DIBS_SESSION_NOT_FOUND)
-        badge_register(r, r->badges);
+        session_register(r);
     else
         runner_break(r, c->answer.status, call_message(c));
     return false;
@@ -90,6 +90,19 @@ static char *id_text(const json_t *id)
     return need_copy(number);
 }
 
+/* task_of: the path of the claimed task: all that is known of it is more than the answer says. */
+static char *task_of(const struct call *c)
+{
+    char *id = id_text(json_object_get(json_object_get(c->answer.json, "task"), "id"));
+    struct buf path;
+
+    buf_init(&path, BODY_BYTES_MAX);
+    buf_text(&path, "/api/tasks/");
+    client_encode(&path, id);
+    mem_free(id);
+    return need_detach(&path);
+}
+
 static void on_claimed(struct runner *r, struct call *c)
 {
     const json_t *task = json_object_get(c->answer.json, "task");
@@ -108,6 +121,7 @@ static void on_claimed(struct runner *r, struct call *c)
         time_from_text(expires_at, &to))
         j->ttl_ms = to - from;
     j->granted_ms = j->renewed_ms = c->back_ms;
+    job_learn(j, json_object_get(c->more.json, "task")); /* if not, begin() asks again */
     begin(r, j);
 }
 
@@ -123,8 +137,9 @@ static json_t *type_list(const struct runner *r)
 static struct call *ask_for_task(const struct runner *r)
 {
     json_t *body = need_json(json_object());
+    struct call *c = NULL;
 
-    need_text(body, "worker_id", r->badges->id);
+    need_text(body, "worker_id", r->session);
     need_text(body, "project", r->in->project);
     if (r->in->types.count > 0)
         need_set(body, "task_types", type_list(r));
@@ -132,7 +147,9 @@ static struct call *ask_for_task(const struct runner *r)
         need_int(body, "ttl_ms", r->in->ttl_ms);
     if (wait_ms(r) > 0)
         need_int(body, "wait_ms", wait_ms(r));
-    return call_new("POST", need_copy("/api/tasks/claim"), body, on_claimed);
+    c = call_new("POST", need_copy("/api/tasks/claim"), body, on_claimed);
+    c->then = task_of;
+    return c;
 }
 
 /* ---- as an agent ----------------------------------------------------------------------------- */
@@ -191,8 +208,6 @@ static void take_trigger(struct runner *r, const struct call *c, json_t *trigger
         j->ttl_ms = json_int(claim, "ttlMs");
         need_push(j->tokens, json_integer(j->token));
     }
-    if (j->kind == KIND_OFFER || j->kind == KIND_FINISHED)
-        badge_change(r);
     begin(r, j);
 }
 
@@ -217,7 +232,7 @@ static struct call *poll_for_agent(const struct runner *r)
     buf_text(&query, "claim=true&ack=manual&agentId=");
     client_encode(&query, r->agent_id);
     buf_text(&query, "&sessionId=");
-    client_encode(&query, r->badges->id);
+    client_encode(&query, r->session);
     for (size_t i = 0; i < r->in->types.count; i++) {
         buf_text(&query, i == 0 ? "&types=" : "%2C");
         client_encode(&query, r->in->types.items[i]);

@@ -40,6 +40,7 @@ test('every command that succeeds answers with one JSON object', async (t) => {
     ['channel', 'post', 'c', '@boss', '--as', 'ann'], ['channel', 'messages', 'c'],
     ['mentions', 'claim', '--agent', 'boss'], ['mentions', 'release', '--agent', 'boss'],
     ['channel', 'read', 'c', '--agent', 'boss'], ['poll', '--agent', 'boss'], ['notices', 'ack'],
+    ['notices', 'release'],
     ['session', 'end'], ['help'], ['version']];
   for (const args of asked) {
     const { code, json } = await answer(p, args);

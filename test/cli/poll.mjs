@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// dibs poll and dibs notices ack: every type of trigger as people, scripts and programs see it.
+// dibs poll, dibs notices ack and release: every type of trigger as people, scripts and programs
+// see it.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { place, program, until } from './lib/dibs.mjs';
@@ -88,8 +89,14 @@ test('with --ack manual finished tasks come again until they are acknowledged', 
   assert.equal((await p.run(['poll'], boss)).code, 3);
   assert.equal((await p.run(['notices', 'ack', '1'], boss)).out, 'told of 1 finished task\n');
   await p.as('boss-1', 'session', 'end');
-  const again = await p.run(['poll', '--ack', 'manual', '--json'], boss);
-  assert.deepEqual(JSON.parse(again.out).trigger.tasks.map((task) => String(task.id)), ['2']);
+  for (const args of [['2'], []]) {
+    const again = await p.run(['poll', '--ack', 'manual', '--json'], boss);
+    assert.deepEqual(JSON.parse(again.out).trigger.tasks.map((task) => String(task.id)), ['2']);
+    const released = await p.run(['notices', 'release', ...args], boss);
+    assert.equal(released.out, 'let go of 1 finished task\n', released.err);
+  }
+  assert.equal(JSON.parse((await p.run(['notices', 'release', '--json'], boss)).out).released, 0);
+  assert.equal((await p.run(['poll', '--ack', 'manual', '-q'], boss)).out, '2\n');
   const all = await p.run(['notices', 'ack', '--json'], boss);
   assert.equal(JSON.parse(all.out).acked, 1);
   assert.ok((await p.json('task', 'show', '2')).task.notifiedAt);
@@ -140,7 +147,8 @@ test('what is not possible says so with its exit code', async (t) => {
     [['poll', '--agent', 'ann', '--wait', 'long'], 2, /--wait/],
     [['poll', '--agent', 'ann', '--ttl', '99d'], 2, /--ttl/],
     [['poll', 'x'], 2, /too many/],
-    [['notices', 'ack', '--session', 'nobody'], 6, /no session 'nobody'/]]) {
+    [['notices', 'ack', '--session', 'nobody'], 6, /no session 'nobody'/],
+    [['notices', 'release', '--session', 'nobody'], 6, /no session 'nobody'/]]) {
     const answer = await p.dibs(...args);
     assert.equal(answer.code, code, `${args.join(' ')}: ${answer.err}`);
     assert.match(answer.err, says, args.join(' '));

@@ -23,6 +23,8 @@ CALL(claim_notices, dibs_notices_claim, struct dibs_notices,
 CALL(tell_notices, dibs_notices_claim, struct dibs_notices,
      &(struct dibs_notices_claim){.agent_id = "lead", .session_id = "lead-1"})
 CALL(ack, dibs_notices_ack, int64_t, &(struct dibs_notices_ack){.session_id = "lead-1"})
+CALL(release_notices, dibs_notices_release, int64_t,
+     &(struct dibs_notices_ack){.session_id = "lead-1"})
 CALL(leave, dibs_session_deregister, struct dibs_deregistered, "lead-1")
 
 #define DO(call) assert_int_equal(call, DIBS_OK)
@@ -82,6 +84,7 @@ const struct fault_row fault_inbox_rows[] = {
     {"dibs_notices_claim", "manual", claim_notices, DIBS_OK, false, prepare_lead},
     {"dibs_notices_claim", NULL, tell_notices, DIBS_OK, false, prepare_lead},
     {"dibs_notices_ack", NULL, ack, DIBS_OK, false, prepare_lead},
+    {"dibs_notices_release", NULL, release_notices, DIBS_OK, false, prepare_lead},
     {"dibs_session_deregister", "with messages and notices", leave, DIBS_OK, false, prepare_lead},
     {.call = NULL},
 };

@@ -197,15 +197,16 @@ test('while the daemon is away a runner waits, also when it drains', async (t) =
 });
 
 /** A way to the daemon on which the answer to the first claim that is granted gets lost. */
-async function leaky(t, h) {
+async function leaky(t, h, request = 'POST /api/tasks/claim', answer = '"success":true') {
   const state = { lost: 0 };
   const server = net.createServer((front) => {
     const back = net.connect(h.port, '127.0.0.1');
     let asked = '';
     front.on('data', (bytes) => { asked += bytes.toString('latin1'); back.write(bytes); });
     back.on('data', (bytes) => {
-      const granted = asked.includes('POST /api/tasks/claim') &&
-        bytes.toString('latin1').includes('HTTP/1.1 200');
+      const told = bytes.toString('latin1');
+      const granted = asked.includes(request) && told.includes('HTTP/1.1 200') &&
+        told.includes(answer);
       if (granted && state.lost === 0) {
         state.lost++;
         front.destroy();
@@ -236,6 +237,37 @@ test('a claim whose answer is lost is given back, and the task done once', async
   assert.deepEqual((await history(h, id)).attempts.map((a) => a.endReason).sort(),
     ['completed', 'unanswered']);
 });
+
+for (const [type, prepare] of Object.entries({
+  task_offered: (h) => h.task({ offeredTo: 'ann' }),
+  slack_inbox_message: (h) => h.ok('POST', '/api/inbox', { content: 'c', agentId: 'ann' }),
+  unread_mentions: async (h) => {
+    await h.ok('POST', '/api/channels', { id: 'general' });
+    await h.ok('POST', '/api/channels/general/messages', { author: 'x', content: '@ann' });
+  },
+  tasks_finished: async (h) => {
+    const id = await h.task({});
+    await h.session('w');
+    await h.ok('POST', `/api/tasks/${id}/claim`, { sessionId: 'w' });
+    await h.ok('POST', `/api/tasks/${id}/complete`, { sessionId: 'w' });
+  },
+})) {
+  test(`a trigger whose answer is lost comes again: ${type}`, async (t) => {
+    const h = await house(t);
+    const way = await leaky(t, h, 'GET /api/poll', type);
+    const isLead = type !== 'task_offered';
+    await h.ok('POST', '/api/agents', { name: 'ann', isLead, project: 'default' });
+    await prepare(h);
+    const running = shell(h, ['--agent', 'ann'], 'echo "$DIBS_TRIGGER" >>"$dir/runs"',
+      { url: way.url });
+    await until('it came', () => lines(h, 'runs').includes(type));
+    await until('it is reported', () => running.err.includes(` after 0`));
+    const { err } = await stop(running);
+    assert.equal(way.lost, 1, err);
+    assert.equal(lines(h, 'runs').filter((line) => line === type).length, 1);
+    assert.doesNotMatch(err, /refused/);
+  });
+}
 
 test('without a daemon the runner works on the data file itself', async (t) => {
   const h = new House(t);

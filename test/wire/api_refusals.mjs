@@ -221,7 +221,9 @@ const refusals = [
     [{ task: { id: 'x', title: 'T', dependsOn: ['x'] } }, 400, 'DEPENDENCY_CYCLE'],
     [{ task: { title: 'T', assignee: 'nosuch' } }, 404, 'AGENT_NOT_FOUND']]
     .map((row) => ['inboxDelegate', 'POST', '/api/inbox/unread/delegate', ...row]),
-  ['noticesAck', 'POST', '/api/notices/ack', { sessionId: 'nosuch' }, 404, 'SESSION_NOT_FOUND'],
+  ...[['noticesAck', 'ack'], ['noticesRelease', 'release']].map(([name, word]) => [
+    name, 'POST', `/api/notices/${word}`, { sessionId: 'nosuch' }, 404, 'SESSION_NOT_FOUND'
+  ]),
   ['keyRevoke', 'DELETE', '/api/keys/knosuch', undefined, 404, 'KEY_NOT_FOUND'],
 ];
 

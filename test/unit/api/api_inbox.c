@@ -220,6 +220,14 @@ static void test_finished_tasks_are_acknowledged(void **state)
     assert_string_equal(text_at(w, "trigger.type"), "tasks_finished");
     post(w, "/api/notices/ack", "{'sessionId': 'bob-1'}");
     assert_int_equal(int_at(w, "acked"), 0);
+    post(w, "/api/notices/release", "{'sessionId': 'ann-1', 'taskIds': ['t', 'nosuch']}");
+    expect(w, 200, "OK");
+    expect_keys(w, "", "success released");
+    assert_int_equal(int_at(w, "released"), 1);
+    get(w, "/api/poll?agentId=ann&sessionId=ann-1&ack=manual");
+    assert_string_equal(text_at(w, "trigger.tasks.0.id"), "t");
+    post(w, "/api/notices/release", "{'taskIds': ['t']}");
+    expect_field(w, "sessionId");
     post(w, "/api/notices/ack", "{'sessionId': 'ann-1', 'taskIds': ['t']}");
     expect(w, 200, "OK");
     expect_keys(w, "", "success acked");

@@ -450,6 +450,8 @@ static const struct visit writing[] = {
     POST("/api/tasks/jt/complete", "{'sessionId': 'hand'}", 200),
     POST("/api/notices/ack", "{'sessionId': 'boss-1', 'taskIds': ['jt']}", 200),
     POST("/api/notices/ack", "{'sessionId': 'nosuch'}", 404),
+    POST("/api/notices/release", "{'sessionId': 'boss-1', 'taskIds': ['jt']}", 200),
+    POST("/api/notices/release", "{'sessionId': 'nosuch'}", 404),
     GET("/api/tasks/jt", 200),
 };
 

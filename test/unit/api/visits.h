@@ -78,6 +78,7 @@ static const struct visit {
     {"inboxAdd", "POST", "/api/inbox", "{'id': 'o', 'content': 'c'}", 201},
     {"inboxDelegate", "POST", "/api/inbox/o/delegate", "{'taskId': 't'}", 200},
     {"noticesAck", "POST", "/api/notices/ack", "{'sessionId': 'quinn-1'}", 200},
+    {"noticesRelease", "POST", "/api/notices/release", "{'sessionId': 'quinn-1'}", 200},
     {"keyAdd", "POST", "/api/keys", "{'name': 'n', 'role': 'read'}", 201},
     {"keyList", "GET", "/api/keys", "", 200},
     {"keyRevoke", "DELETE", "/api/keys/KEY", "", 200},

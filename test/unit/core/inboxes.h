@@ -125,4 +125,12 @@ static inline int64_t ack(struct fixture *f, const char *session, struct dibs_st
     return acked;
 }
 
+static inline int64_t let_go(struct fixture *f, const char *session, struct dibs_strings task_ids)
+{
+    int64_t released = -1;
+    struct dibs_notices_ack in = {.session_id = session, .task_ids = task_ids};
+    assert_ok(f, dibs_notices_release(f->d, f->a, &in, &released, &f->err));
+    return released;
+}
+
 #endif

@@ -175,8 +175,110 @@ static void test_a_late_acknowledgement_counts_while_nobody_else_is_told(void **
     assert_int_equal(cleaned.count, 1);
     assert_string_equal(cleaned.claims[0].kind, "notice");
     assert_string_equal(cleaned.claims[0].resource, "a");
-    assert_int_equal(ack(f, "wim-1", DIBS_STRINGS("a")), 0); /* not a lead */
+    assert_int_equal(ack(f, "wim-1", DIBS_STRINGS("a")), 0); /* was never told */
+    assert_int_equal(ack(f, "bob-1", DIBS_STRINGS("a")), 0); /* a lead, but neither was he */
     assert_int_equal(ack(f, "ann-1", DIBS_STRINGS("a")), 1);
+}
+
+static void test_a_late_acknowledgement_of_all_is_one_of_each(void **state)
+{
+    struct fixture *f = *state;
+    struct dibs_cleaned cleaned = {0};
+    given_a_team(f);
+    finish(f, "a");
+    finish(f, "b");
+    assert_string_equal(told(f, "ann", "ann-1", true), "a b");
+    world_pass(&f->world, MINUTES(30));
+    assert_ok(f, dibs_cleanup_expired(f->d, f->a, &cleaned, &f->err));
+    finish(f, "c");
+    assert_string_equal(told(f, "ann", "ann-1", true), "a b c");
+    assert_int_equal(let_go(f, "ann-1", DIBS_STRINGS("b")), 1); /* b is to be told again */
+    world_pass(&f->world, MINUTES(30));
+    assert_ok(f, dibs_cleanup_expired(f->d, f->a, &cleaned, &f->err));
+    assert_int_equal(ack(f, "ann-1", (struct dibs_strings){0}), 3);
+    assert_string_equal(told(f, "bob", "bob-1", false), "");
+}
+
+static void test_who_has_heard_of_its_loss_acknowledges_nothing(void **state)
+{
+    struct fixture *f = *state;
+    given_a_team(f);
+    finish(f, "a");
+    finish(f, "b");
+    assert_string_equal(told(f, "ann", "ann-1", true), "a b");
+    assert_int_equal(let_go(f, "ann-1", DIBS_STRINGS("b")), 1);
+    assert_int_equal(ack(f, "ann-1", DIBS_STRINGS("b")), 0);
+    world_pass(&f->world, MINUTES(30));
+    assert_int_equal(beat(f, "ann-1").lost.count, 1);
+    assert_int_equal(ack(f, "ann-1", DIBS_STRINGS("a")), 0);
+    assert_int_equal(ack(f, "ann-1", (struct dibs_strings){0}), 0);
+    assert_string_equal(told(f, "bob", "bob-1", false), "a b");
+}
+
+static void test_an_acknowledgement_is_of_the_finish_that_was_told(void **state)
+{
+    struct fixture *f = *state;
+    given_a_team(f);
+    finish(f, "a");
+    assert_string_equal(told(f, "ann", "ann-1", true), "a");
+    assert_ok(f, try_move(f, dibs_task_reopen, "a", NULL));
+    assert_ok(f, try_claim(f, "a", "wim-1", 0)); /* all in the same millisecond */
+    assert_ok(f, try_complete(f, "a", "wim-1", 0, "2"));
+    assert_int_equal(ack(f, "ann-1", DIBS_STRINGS("a")), 0);
+    assert_int_equal(ack(f, "ann-1", (struct dibs_strings){0}), 0);
+    assert_string_equal(told(f, "ann", "ann-1", true), "a");
+    assert_int_equal(ack(f, "ann-1", DIBS_STRINGS("a")), 1);
+}
+
+static void test_what_nobody_was_told_is_not_acknowledged(void **state)
+{
+    struct fixture *f = *state;
+    given_a_team(f);
+    finish(f, "a");
+    assert_int_equal(ack(f, "ann-1", DIBS_STRINGS("a")), 0);
+    assert_string_equal(told(f, "bob", "bob-1", false), "a");
+}
+
+static void test_what_is_let_go_is_told_again_at_once(void **state)
+{
+    struct fixture *f = *state;
+    given_a_team(f);
+    finish(f, "a");
+    finish(f, "b");
+    finish(f, "c");
+    finish(f, "d");
+    assert_string_equal(told(f, "ann", "ann-1", true), "a b c d");
+    assert_int_equal(let_go(f, "bob-1", DIBS_STRINGS("a")), 0); /* not his */
+    assert_int_equal(let_go(f, "ann-1", DIBS_STRINGS("b", "nosuch", "b")), 1);
+    struct dibs_event_list events = events_of(f, "notices:released");
+    assert_int_equal(events.count, 1);
+    assert_string_equal(event_field(f, &events.items[0], "reason"), "released");
+    assert_string_equal(event_field(f, &events.items[0], "taskIds"), "[\"b\"]");
+    assert_string_equal(event_field(f, &events.items[0], "sessionId"), "ann-1");
+    assert_int_equal(ack(f, "ann-1", DIBS_STRINGS("c")), 1);
+    assert_int_equal(let_go(f, "ann-1", DIBS_STRINGS("c")), 0); /* it is told */
+    assert_string_equal(told(f, "bob", "bob-1", true), "b");
+    assert_int_equal(let_go(f, "ann-1", (struct dibs_strings){0}), 2);
+    assert_int_equal(let_go(f, "ann-1", (struct dibs_strings){0}), 0);
+    assert_int_equal(get_session(f, "ann-1").claims_live, 0);
+    assert_int_equal(beat(f, "ann-1").lost.count, 0); /* it asked for it */
+    assert_string_equal(told(f, "ann", "ann-1", false), "a d");
+    assert_int_equal(ack(f, "bob-1", DIBS_STRINGS("b")), 1);
+    assert_int_equal(get_task(f, "b").notified_at_ms, now_ms(f));
+}
+
+static void test_a_lease_that_has_ended_is_let_go_as_expired(void **state)
+{
+    struct fixture *f = *state;
+    given_a_team(f);
+    finish(f, "a");
+    assert_string_equal(told(f, "ann", "ann-1", true), "a");
+    world_pass(&f->world, MINUTES(30));
+    assert_int_equal(let_go(f, "ann-1", (struct dibs_strings){0}), 1);
+    struct dibs_event_list events = events_of(f, "notices:released");
+    assert_int_equal(events.count, 1);
+    assert_string_equal(event_field(f, &events.items[0], "reason"), "expired");
+    assert_string_equal(told(f, "bob", "bob-1", false), "a");
 }
 
 static void test_reopening_takes_a_notice_out_of_the_hands_of_its_reader(void **state)
@@ -219,6 +321,11 @@ static void test_notices_are_for_leads_and_their_sessions(void **state)
     assert_refused(f, DIBS_SESSION_NOT_FOUND, dibs_notices_ack(f->d, f->a, &bad, &acked, &f->err));
     bad = (struct dibs_notices_ack){.session_id = "ann-1", .task_ids = DIBS_STRINGS("a b")};
     assert_refused(f, DIBS_INVALID_REQUEST, dibs_notices_ack(f->d, f->a, &bad, &acked, &f->err));
+    assert_refused(f, DIBS_INVALID_REQUEST,
+                   dibs_notices_release(f->d, f->a, &bad, &acked, &f->err));
+    bad = (struct dibs_notices_ack){.session_id = "nosuch"};
+    assert_refused(f, DIBS_SESSION_NOT_FOUND,
+                   dibs_notices_release(f->d, f->a, &bad, &acked, &f->err));
 }
 
 static void test_fifty_are_told_at_a_time_unless_asked_otherwise(void **state)
@@ -257,12 +364,22 @@ static dibs_status ack_op(struct fixture *f)
     return dibs_notices_ack(f->d, f->a, &in, &acked, &f->err);
 }
 
+static dibs_status release_op(struct fixture *f)
+{
+    int64_t released = 0;
+    struct dibs_notices_ack in = {.session_id = "ann-1"};
+    return dibs_notices_release(f->d, f->a, &in, &released, &f->err);
+}
+
 static void test_on_a_failing_store_nobody_is_told(void **state)
 {
     struct fixture *f = *state;
     given_a_team(f);
     finish(f, "a");
     finish(f, "b");
+    assert_true(probe_fail_each(f, take_op) > 4);
+    assert_true(probe_fail_each(f, release_op) > 4);
+    assert_int_equal(query_int(f, "SELECT count(*) FROM notice WHERE token IS NULL"), 2);
     assert_true(probe_fail_each(f, take_op) > 4);
     assert_true(probe_fail_each(f, ack_op) > 4);
     assert_int_equal(query_int(f, "SELECT count(*) FROM notice WHERE notified_at IS NOT NULL"), 2);
@@ -280,6 +397,12 @@ int main(void)
         STORE_TEST(test_what_is_claimed_is_told_by_its_acknowledgement),
         STORE_TEST(test_what_is_not_acknowledged_is_told_again_after_the_lease),
         STORE_TEST(test_a_late_acknowledgement_counts_while_nobody_else_is_told),
+        STORE_TEST(test_a_late_acknowledgement_of_all_is_one_of_each),
+        STORE_TEST(test_who_has_heard_of_its_loss_acknowledges_nothing),
+        STORE_TEST(test_an_acknowledgement_is_of_the_finish_that_was_told),
+        STORE_TEST(test_what_nobody_was_told_is_not_acknowledged),
+        STORE_TEST(test_what_is_let_go_is_told_again_at_once),
+        STORE_TEST(test_a_lease_that_has_ended_is_let_go_as_expired),
         STORE_TEST(test_reopening_takes_a_notice_out_of_the_hands_of_its_reader),
         STORE_TEST(test_notices_are_for_leads_and_their_sessions),
         STORE_TEST(test_fifty_are_told_at_a_time_unless_asked_otherwise),

@@ -68,6 +68,7 @@ export const visits = [
   ['inboxAdd', 'POST', '/api/inbox', { id: 'o', content: 'c' }, 201],
   ['inboxDelegate', 'POST', '/api/inbox/o/delegate', { taskId: 't' }, 200],
   ['noticesAck', 'POST', '/api/notices/ack', { sessionId: 'quinn-1' }, 200],
+  ['noticesRelease', 'POST', '/api/notices/release', { sessionId: 'quinn-1' }, 200],
   ['keyAdd', 'POST', '/api/keys', { name: 'n', role: 'read' }, 201],
   ['keyList', 'GET', '/api/keys', undefined, 200],
   ['keyRevoke', 'DELETE', '/api/keys/KEY', undefined, 200],
