@@ -38,7 +38,7 @@ test('what README.md shows of several agents happens as shown', async (t) => {
   writeFileSync(join(p.dir, 'worker.sh'), '#!/bin/sh\necho "$DIBS_TRIGGER"\n', { mode: 0o755 });
   const { code, err } = await shell(run.replace(' run ', ' run --drain-when-empty '));
   assert.equal(code, 0, err);
-  const { task } = await p.json('task', 'show', '1');
+  const { task } = await p.json('task', 'show', 'fence');
   assert.equal(task.status, 'completed', 'the offer was accepted, and the task done');
   assert.equal(task.result.output, 'task_assigned\n');
 });
