@@ -119,7 +119,7 @@ struct dibs_message_list {
 struct dibs_message_new {
     const char *id;       /* NULL: the next number */
     const char *project;  /* NULL: that of the agent, or "default" */
-    const char *agent_id; /* NULL: for the leads of the project */
+    const char *agent_id; /* of the same project; NULL: for the leads of the project */
     const char *source;   /* NULL: "api" */
     const char *content;  /* required */
     const char *channel, *thread, *user, *matched_text;
@@ -265,7 +265,7 @@ struct dibs_mentions_release {
     const struct dibs_strings *channel_ids; /* NULL: all that the session holds */
     bool read; /* what was there when they were claimed counts as read; later mentions do not */
 };
-/* Lets go of the claims; *out is how many. */
+/* Lets go of the claims; *out is how many. Who holds some may, whatever its agent is now. */
 DIBS_CHECKED dibs_status dibs_mentions_release(dibs *d, dibs_arena *a,
                                                const struct dibs_mentions_release *in, int64_t *out,
                                                struct dibs_error *err);
@@ -290,9 +290,10 @@ DIBS_CHECKED dibs_status dibs_notices_claim(dibs *d, dibs_arena *a,
                                             struct dibs_notices *out, struct dibs_error *err);
 struct dibs_notices_ack {
     const char *session_id;       /* required */
-    struct dibs_strings task_ids; /* none: all that the session holds */
+    struct dibs_strings task_ids; /* none: all that the session was told of */
 };
-/* They count as told; *out is how many. */
+/* They count as told; *out is how many. After the lease too, while nobody else is being told, until
+ * a heartbeat has told the session that it lost them. */
 DIBS_CHECKED dibs_status dibs_notices_ack(dibs *d, dibs_arena *a, const struct dibs_notices_ack *in,
                                           int64_t *out, struct dibs_error *err);
 /* Lets go of them: a lead is told of them again; *out is how many the session held. */

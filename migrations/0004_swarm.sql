@@ -74,6 +74,26 @@ CREATE INDEX session_agent ON session (agent_id) WHERE agent_id IS NOT NULL AND 
 
 -- since when a task has been offered to the same agent
 ALTER TABLE task ADD COLUMN offered_at INTEGER;
+UPDATE task SET offered_at = updated_at WHERE offered_to IS NOT NULL AND (status = 'offered' OR status = 'reviewing');
+
+-- An agent's offers, oldest first; and who has to be woken next for a task that was assigned for later.
+DROP INDEX task_offered;
+CREATE INDEX task_offered ON task (offered_to, offered_at) WHERE offered_to IS NOT NULL;
+CREATE INDEX task_assigned_later ON task (run_after, assignee) WHERE run_after IS NOT NULL AND status = 'assigned';
+
+-- Until now an agent was whoever was named: those that live or have something to do are known from the beginning.
+INSERT INTO agent (id, name, project, is_lead, max_tasks, capabilities, registered_at, updated_at, seen_at)
+SELECT agent_id, agent_id, project, 0, 1, '[]', heartbeat_at, heartbeat_at, heartbeat_at
+FROM session WHERE agent_id IS NOT NULL AND ended_at IS NULL ORDER BY heartbeat_at DESC, key
+ON CONFLICT DO NOTHING;
+INSERT INTO agent (id, name, project, is_lead, max_tasks, capabilities, registered_at, updated_at, seen_at)
+SELECT assignee, assignee, project, 0, 1, '[]', updated_at, updated_at, updated_at
+FROM task WHERE assignee IS NOT NULL AND finished_at IS NULL ORDER BY updated_at DESC, key
+ON CONFLICT DO NOTHING;
+INSERT INTO agent (id, name, project, is_lead, max_tasks, capabilities, registered_at, updated_at, seen_at)
+SELECT offered_to, offered_to, project, 0, 1, '[]', updated_at, updated_at, updated_at
+FROM task WHERE offered_to IS NOT NULL AND finished_at IS NULL ORDER BY updated_at DESC, key
+ON CONFLICT DO NOTHING;
 
 -- ---- inbox -------------------------------------------------------------------------------------
 

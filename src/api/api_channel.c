@@ -6,6 +6,7 @@
  * channel, GET, marks nothing.
  */
 #include "api_internal.h"
+#include "core/poll.h"
 
 /* ---- shapes of answers ----------------------------------------------------------------------- */
 
@@ -206,7 +207,7 @@ const struct api_shape api_in_mentions_claim =
 dibs_status api_mentions_claim(struct api_ctx *c, const void *input)
 {
     struct dibs_mentions_list list = {0};
-    dibs_status s = dibs_mentions_claim(c->d, c->a, input, &list, c->err);
+    dibs_status s = dibs__mentions_claim(c->d, c->a, input, c->who->project, &list, c->err);
     if (s != DIBS_OK)
         return s;
     enc_mentions_fields(api_reply(c), &list);

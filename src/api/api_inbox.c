@@ -4,6 +4,7 @@
  * one (read, answered, made a task, given back).
  */
 #include "api_internal.h"
+#include "core/poll.h"
 
 /* ---- the shape of a message ------------------------------------------------------------------ */
 
@@ -54,8 +55,9 @@ void enc_messages(struct jw *w, const struct dibs_message_list *list)
     jw_array_end(w);
 }
 
-static void reply_message(struct api_ctx *c, const struct dibs_message *m)
+static void reply_message(struct api_ctx *c, struct dibs_message *m)
 {
+    identity_trim_message(c, m);
     struct jw *w = api_reply(c);
     jw_key(w, "message");
     enc_message(w, m);
@@ -67,7 +69,8 @@ static void reply_message(struct api_ctx *c, const struct dibs_message *m)
 static const struct field add_fields[] = {
     FIELD("id", ID, id, .doc = "Chosen by the caller; otherwise the next number"),
     FIELD("project", TEXT, project, .max = WORD_BYTES_MAX,
-          .doc = "Project it belongs to; that of the agent, or 'default', if not given"),
+          .doc = "Project it belongs to, which is the agent's if one is named; otherwise 'default' "
+                 "if not given"),
     FIELD("agentId", ID, agent_id,
           .doc = "Whose inbox; not given: that of whichever lead of the project asks first"),
     FIELD("source", TEXT, source, .max = WORD_BYTES_MAX,
@@ -133,6 +136,8 @@ dibs_status api_inbox_list(struct api_ctx *c, const void *input)
     dibs_status s = dibs_inbox_list(c->d, c->a, &filter, &list, c->err);
     if (s != DIBS_OK)
         return s;
+    for (size_t i = 0; i < list.count; i++)
+        identity_trim_message(c, &list.items[i]);
     struct jw *w = api_reply(c);
     enc_messages(w, &list);
     jw_ktext_opt(w, "nextCursor", list.next_cursor);
@@ -173,7 +178,7 @@ const struct api_shape api_in_inbox_claim =
 dibs_status api_inbox_claim(struct api_ctx *c, const void *input)
 {
     struct dibs_message_list list = {0};
-    dibs_status s = dibs_inbox_claim(c->d, c->a, input, &list, c->err);
+    dibs_status s = dibs__inbox_claim(c->d, c->a, input, c->who->project, &list, c->err);
     if (s != DIBS_OK)
         return s;
     struct jw *w = api_reply(c);
@@ -238,12 +243,19 @@ dibs_status api_inbox_release(struct api_ctx *c, const void *input)
     return answer(c, input, dibs_inbox_release);
 }
 
-/* The message and its task as they are in one moment. */
+/* The message and its task as they are in one moment. Of a task that it became before and that the
+ * caller may not see, not even a right guess is confirmed. */
 static dibs_status delegate(struct api_ctx *c, const void *input, struct dibs_message *message,
                             struct dibs_task *task)
 {
     dibs_status s = dibs_inbox_delegate(c->d, c->a, input, message, c->err);
-    return s == DIBS_OK ? dibs_task_get(c->d, c->a, message->task_id, task, c->err) : s;
+    if (s != DIBS_OK)
+        return s;
+    identity_trim_message(c, message);
+    if (message->task_id == NULL)
+        return error_set(c->err, DIBS_ALREADY_ANSWERED, "message '%s' is %s already", message->id,
+                         dibs_inbox_status_name(message->status));
+    return dibs_task_get(c->d, c->a, message->task_id, task, c->err);
 }
 
 dibs_status api_inbox_delegate(struct api_ctx *c, const void *input)

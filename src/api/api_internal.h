@@ -97,6 +97,8 @@ dibs_status identity_check(struct api_ctx *c, const struct route *r, void *input
 dibs_status identity_check_acting(struct api_ctx *c, const char *id, bool fresh) MUST_USE;
 /* Takes out of what is told about a session the tasks that the caller may not see. */
 void identity_trim(struct api_ctx *c, struct dibs_session *s);
+/* The same for the task that a message became. */
+void identity_trim_message(struct api_ctx *c, struct dibs_message *m);
 /* Registers a session, which then belongs to the caller's key. */
 dibs_status api_register(struct api_ctx *c, const struct dibs_session_new *in,
                          struct dibs_session *out) MUST_USE;

@@ -38,7 +38,7 @@ static const struct belonging belongings[] = {
     {"/api/inbox/:id", "message", DIBS_MESSAGE_NOT_FOUND, dibs__inbox_project},
     {"/api/channels/:id", "channel", DIBS_CHANNEL_NOT_FOUND, dibs__channel_project},
 };
-enum { A_TASK, AN_AGENT };
+enum { A_TASK, AN_AGENT, A_MESSAGE, A_CHANNEL };
 
 static const struct belonging *belonging_of(const struct api_operation *op)
 {
@@ -117,6 +117,18 @@ void identity_trim(struct api_ctx *c, struct dibs_session *s)
     s->history.count = kept;
 }
 
+/* identity_trim_message: whoever sees all projects may make a message of one a task of another. */
+void identity_trim_message(struct api_ctx *c, struct dibs_message *m)
+{
+    struct dibs_error unheard = {0};
+    const char *project = NULL;
+    if (c->who->project == NULL || m->task_id == NULL)
+        return;
+    if (dibs__task_project(c->d, c->a, m->task_id, &project, &unheard) != DIBS_OK ||
+        project == NULL || is_elsewhere(c, project))
+        m->task_id = NULL;
+}
+
 /* ---- what belongs to a project --------------------------------------------------------------- */
 
 /* check_here: for a key with a project; what is elsewhere does not exist for it. */
@@ -129,11 +141,12 @@ static dibs_status check_here(struct api_ctx *c, const struct belonging *b, cons
     return error_set(c->err, b->missing, "there is no %s '%s'", b->word, id);
 }
 
-static dibs_status check_tasks(struct api_ctx *c, const struct dibs_strings *ids)
+static dibs_status check_all_here(struct api_ctx *c, const struct belonging *b,
+                                  const struct dibs_strings *ids)
 {
     dibs_status s = DIBS_OK;
     for (size_t i = 0; ids != NULL && s == DIBS_OK && i < ids->count; i++)
-        s = check_here(c, &belongings[A_TASK], ids->items[i]);
+        s = check_here(c, b, ids->items[i]);
     return s;
 }
 
@@ -151,11 +164,14 @@ static dibs_status hold_to_project(struct api_ctx *c, const char **project)
 
 static dibs_status check_struct(struct api_ctx *c, const struct api_shape *shape, void *input);
 
-/* names_agent: an agent that the key must be able to see. */
-static bool names_agent(const struct field *f)
+/* named_by: what the key must be able to see to name it in this field; NULL: nothing. */
+static const struct belonging *named_by(const struct field *f)
 {
-    return str_eq(f->name, "agentId") || str_eq(f->name, "assignee") ||
-           str_eq(f->name, "offeredTo");
+    if (str_eq(f->name, "agentId") || str_eq(f->name, "assignee") || str_eq(f->name, "offeredTo"))
+        return &belongings[AN_AGENT];
+    if (str_eq(f->name, "channelIds"))
+        return &belongings[A_CHANNEL];
+    return f->flags & FIELD_IDS ? &belongings[A_TASK] : NULL;
 }
 
 /* check_field: what a field says about sessions and, for a key with a project, about projects. */
@@ -171,15 +187,12 @@ static dibs_status check_field(struct api_ctx *c, const struct field *f, void *a
         return DIBS_OK;
     if (str_eq(f->name, "project"))
         return hold_to_project(c, at);
-    if (names_agent(f))
-        return *(const char **)at != NULL ? check_here(c, &belongings[AN_AGENT], *(const char **)at)
-                                          : DIBS_OK;
-    if (f->flags & FIELD_IDS && f->kind == FIELD_ID)
-        return *(const char **)at != NULL ? check_here(c, &belongings[A_TASK], *(const char **)at)
-                                          : DIBS_OK;
-    if (f->flags & FIELD_IDS)
-        return check_tasks(c, f->flags & FIELD_REF ? *(const struct dibs_strings **)at : at);
-    return DIBS_OK;
+    const struct belonging *b = named_by(f);
+    if (b == NULL)
+        return DIBS_OK;
+    if (f->kind == FIELD_STRINGS)
+        return check_all_here(c, b, f->flags & FIELD_REF ? *(const struct dibs_strings **)at : at);
+    return *(const char **)at != NULL ? check_here(c, b, *(const char **)at) : DIBS_OK;
 }
 
 static dibs_status check_struct(struct api_ctx *c, const struct api_shape *shape, void *input)

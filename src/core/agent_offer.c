@@ -29,7 +29,7 @@ static void find_offerees(struct tx *tx, struct offerees *out)
         tx->db,
         SQL("SELECT o.offered_to, o.oldest, a.seen_at, (SELECT count(*) FROM session s WHERE "
             "s.agent_id = o.offered_to AND s.ended_at IS NULL) FROM (SELECT offered_to, "
-            "min(coalesce(offered_at, updated_at)) AS oldest FROM task WHERE offered_to IS NOT "
+            "min(offered_at) AS oldest FROM task WHERE offered_to IS NOT "
             "NULL AND status = 'offered' GROUP BY offered_to) o "
             "LEFT JOIN agent a ON a.id = o.offered_to ORDER BY o.offered_to"),
         DB_NO_ARGS);
@@ -109,8 +109,7 @@ static int64_t withdraw_from(struct tx *tx, const struct offeree *o, int64_t mos
     db_done(rows);
     int64_t done = 0;
     for (size_t i = 0; i < count && db_ok(tx->db); i++) {
-        int64_t since = tasks[i].offered_at ? tasks[i].offered_at : tasks[i].updated_at;
-        if (ends_at(tx, o, since, &reason) > tx->now)
+        if (ends_at(tx, o, tasks[i].offered_at, &reason) > tx->now)
             continue;
         withdraw(tx, &tasks[i], reason);
         done++;

@@ -144,14 +144,15 @@ static dibs_status list_tx(struct tx *tx, const void *input, void *output)
 {
     const char *project = input;
     struct dibs_channel_list *out = output;
-    struct db_rows *rows = db_query(
-        tx->db, SQL("SELECT " CHANNEL_COLUMNS " FROM channel c ORDER BY c.key"), DB_NO_ARGS);
+    struct db_rows *rows =
+        db_query(tx->db,
+                 SQL("SELECT " CHANNEL_COLUMNS
+                     " FROM channel c WHERE ($1 IS NULL OR c.project = $1) ORDER BY c.key"),
+                 DB_ARGS(db_t(project)));
     while (db_next(rows)) {
         struct channel_row row;
+        struct dibs_channel *item = dibs__push(tx, &out->items, &out->count, sizeof *item);
         read_channel(tx, rows, &row);
-        bool wanted = !project || str_eq(project, row.project);
-        struct dibs_channel *item =
-            wanted ? dibs__push(tx, &out->items, &out->count, sizeof *item) : NULL;
         if (item)
             fill_channel(tx, &row, item);
     }

@@ -18,7 +18,8 @@ void dibs__claim_close(struct tx *tx, struct claim_row *c, const char *reason, b
     db_exec(tx->db,
             SQL("UPDATE claim SET ended_at = $2, end_reason = $3, attention = $4 WHERE token = $1"),
             DB_ARGS(db_i(c->token), db_i(tx->now), db_t(reason), db_i(told ? 0 : 1)));
-    dibs__wake_for_room(tx, c->agent_id);
+    if (c->task_key)
+        dibs__wake_for_room(tx, c->session_id);
 }
 
 /* ---- the task after its holder failed it: another attempt, or the end ------------------------ */

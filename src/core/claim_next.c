@@ -334,18 +334,12 @@ static void grant_one(struct tx *tx, const struct dibs_claim_next *in, struct se
     dibs__claim_full(tx, &claim, task->id, &item->claim);
 }
 
-/* Notes that the session was heard. While it waits that is done now and then only: a write wakes
- * everybody else who waits, and their writes would wake this one. */
+/* Notes that the session was heard, whatever the answer. */
 static void touch_session(struct tx *tx, const struct look *look, const char *id)
 {
-    int64_t age = look->is_first ? 0 : tx->d->settings.heartbeat_interval_ms;
-    bool is_old =
-        db_value_int(tx->db, 0, SQL("SELECT 1 FROM session WHERE id = $1 AND heartbeat_at <= $2"),
-                     DB_ARGS(db_t(id), db_i(tx->now - age))) == 1;
-    if (!is_old)
-        return;
-    dibs__session_touch(tx, id);
-    tx->keep = true;
+    if (look->is_first)
+        dibs__session_touch(tx, id);
+    tx->keep = tx->keep || look->is_first || dibs__session_waits(tx, id);
 }
 
 static dibs_status next_tx(struct tx *tx, const void *input, void *output)

@@ -114,9 +114,8 @@ struct dibs {
     struct tended {
         int64_t clock_offset; /* the rest is in this clock's time */
         int64_t warned_upto;  /* of all leases that end until then it was warned */
-        /* when it was looked for, and the time of the next assigned task */
-        int64_t assigned_at, assigned;
-        /* the same for the next offer that may go back to the pool */
+        int64_t woken_upto;   /* whose assigned tasks came due until then was woken */
+        /* when it was looked for, and when the next offer may go back to the pool */
         int64_t offers_at, offers;
     } tended;
     struct wake_notes woken; /* wake.c */
@@ -242,6 +241,9 @@ dibs_status dibs__session_read(struct tx *tx, const char *id, bool with_history,
 void dibs__session_revive(struct tx *tx, const char *session_id);
 /* Notes that the session was heard: heartbeat, and active again if it was stale. */
 void dibs__session_touch(struct tx *tx, const char *session_id);
+/* The same for one that waits: only now and then (dibs__heard_every_ms), as a write wakes everybody
+ * else who waits in another process, and their writes would wake this one. Whether it was noted. */
+bool dibs__session_waits(struct tx *tx, const char *session_id);
 /* Whether the session's process lives; unknown when it is on another host or was never named. */
 enum dibs_process dibs__session_process(struct tx *tx, const char *session_id);
 /* Marks it ended. Claims and locks must have been dealt with. */

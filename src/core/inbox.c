@@ -14,6 +14,7 @@
 #include "core/inbox.h"
 
 #include "core/owner.h"
+#include "core/poll.h"
 
 #define INBOX_COUNT_DEFAULT 5
 
@@ -234,6 +235,18 @@ static const char *or_else(const char *text, const char *otherwise)
     return text && *text ? text : otherwise;
 }
 
+/* The agent that it is for. A project that is named is the agent's: whoever may see only one of
+ * them is not to find messages of the other in it. */
+static dibs_status load_addressee(struct tx *tx, const struct dibs_message_new *in,
+                                  struct agent_row *out)
+{
+    dibs_status status = dibs__agent_load(tx, in->agent_id, out);
+    if (status != DIBS_OK || str_eq(or_else(in->project, out->project), out->project))
+        return status;
+    return dibs__refuse(tx, DIBS_AGENT_NOT_FOUND, "there is no agent '%s' in project '%s'",
+                        in->agent_id, in->project);
+}
+
 static dibs_status add_tx(struct tx *tx, const void *input, void *output)
 {
     const struct dibs_message_new *in = input;
@@ -241,7 +254,7 @@ static dibs_status add_tx(struct tx *tx, const void *input, void *output)
     struct agent_row agent = {.project = "default"};
     dibs_status status = check_new(tx, in);
     if (status == DIBS_OK && in->agent_id)
-        status = dibs__agent_load(tx, in->agent_id, &agent);
+        status = load_addressee(tx, in, &agent);
     if (status != DIBS_OK)
         return status;
     if (in->id && find_row(tx, in->id, &taken))
@@ -290,12 +303,19 @@ dibs_status dibs_inbox_get(dibs *d, dibs_arena *a, const char *id, struct dibs_m
     return dibs__read(d, a, err, get_tx, id, out, sizeof *out);
 }
 
-static bool row_wanted(const struct dibs_inbox_filter *in, const struct message_row *m)
+/* Up to `limit` messages behind this one; what is not wanted is never copied. */
+static struct db_rows *select_page(struct tx *tx, const struct dibs_inbox_filter *in, int64_t after,
+                                   int64_t limit)
 {
-    return (!in->project || str_eq(in->project, m->project)) &&
-           (!in->agent_id || str_eq(in->agent_id, m->agent_id)) &&
-           (!in->source || str_eq(in->source, m->source)) &&
-           (!in->status.given || in->status.value == (int64_t)m->status);
+    const char *status =
+        in->status.given ? dibs_inbox_status_name((enum dibs_inbox_status)in->status.value) : NULL;
+    return db_query(tx->db,
+                    SQL("SELECT " MESSAGE_COLUMNS " FROM inbox_message m WHERE m.key > $1 "
+                        "AND ($2 IS NULL OR m.project = $2) AND ($3 IS NULL OR m.agent_id = $3) "
+                        "AND ($4 IS NULL OR m.source = $4) AND ($5 IS NULL OR m.status = $5) "
+                        "ORDER BY m.key LIMIT $6"),
+                    DB_ARGS(db_i(after), db_t(in->project), db_t(in->agent_id), db_t(in->source),
+                            db_t(status), db_i(limit)));
 }
 
 static dibs_status list_tx(struct tx *tx, const void *input, void *output)
@@ -308,19 +328,14 @@ static dibs_status list_tx(struct tx *tx, const void *input, void *output)
     dibs_status status = dibs__check_limit(tx->err, in->limit, &limit);
     if (status != DIBS_OK)
         return status;
-    struct db_rows *rows = db_query(
-        tx->db,
-        SQL("SELECT " MESSAGE_COLUMNS " FROM inbox_message m WHERE m.key > $1 ORDER BY m.key"),
-        DB_ARGS(db_i(after)));
+    struct db_rows *rows = select_page(tx, in, after, limit + 1);
     while (db_next(rows)) {
         struct message_row m;
-        row_read(tx, rows, &m);
-        if (!row_wanted(in, &m))
-            continue;
         if ((int64_t)out->count == limit) { /* one more than asked for: there is a next page */
             out->next_cursor = dibs__printf(tx, "%" PRId64, after);
             break;
         }
+        row_read(tx, rows, &m);
         struct dibs_message *item = dibs__push(tx, &out->items, &out->count, sizeof *item);
         if (item)
             dibs__inbox_full(tx, &m, item);
@@ -366,21 +381,24 @@ dibs_status dibs__inbox_project(dibs *d, dibs_arena *a, const char *id, const ch
 
 /* ---- taking ---------------------------------------------------------------------------------- */
 
-static struct db_rows *select_unread(struct tx *tx, const struct agent_row *agent, int64_t count)
+/* An agent that was in another project has messages of then. */
+static struct db_rows *select_unread(struct tx *tx, const struct agent_row *agent,
+                                     const char *only_project, int64_t count)
 {
     if (!agent->is_lead)
-        return db_query(
-            tx->db,
-            SQL("SELECT " MESSAGE_COLUMNS " FROM inbox_message m "
-                "WHERE m.status = 'unread' AND m.agent_id = $1 ORDER BY m.key LIMIT $2"),
-            DB_ARGS(db_t(agent->id), db_i(count)));
-    return db_query(tx->db,
-                    SQL("SELECT " MESSAGE_COLUMNS " FROM inbox_message m "
-                        "WHERE m.status = 'unread' AND m.agent_id = $1 "
-                        "UNION ALL SELECT " MESSAGE_COLUMNS " FROM inbox_message m "
-                        "WHERE m.status = 'unread' AND m.agent_id IS NULL AND m.project = $2 "
-                        "ORDER BY 1 LIMIT $3"),
-                    DB_ARGS(db_t(agent->id), db_t(agent->project), db_i(count)));
+        return db_query(tx->db,
+                        SQL("SELECT " MESSAGE_COLUMNS " FROM inbox_message m "
+                            "WHERE m.status = 'unread' AND m.agent_id = $1 "
+                            "AND ($2 IS NULL OR m.project = $2) ORDER BY m.key LIMIT $3"),
+                        DB_ARGS(db_t(agent->id), db_t(only_project), db_i(count)));
+    return db_query(
+        tx->db,
+        SQL("SELECT " MESSAGE_COLUMNS " FROM inbox_message m "
+            "WHERE m.status = 'unread' AND m.agent_id = $1 AND ($2 IS NULL OR m.project = $2) "
+            "UNION ALL SELECT " MESSAGE_COLUMNS " FROM inbox_message m "
+            "WHERE m.status = 'unread' AND m.agent_id IS NULL AND m.project = $3 "
+            "AND ($2 IS NULL OR m.project = $2) ORDER BY 1 LIMIT $4"),
+        DB_ARGS(db_t(agent->id), db_t(only_project), db_t(agent->project), db_i(count)));
 }
 
 static void take_one(struct tx *tx, const struct session_row *session, struct message_row *m,
@@ -400,12 +418,13 @@ static void take_one(struct tx *tx, const struct session_row *session, struct me
 }
 
 void dibs__inbox_take(struct tx *tx, const struct agent_row *agent,
-                      const struct session_row *session, int64_t count, int64_t ttl_ms,
-                      struct dibs_message_list *out)
+                      const struct session_row *session, const char *only_project, int64_t count,
+                      int64_t ttl_ms, struct dibs_message_list *out)
 {
     struct message_row *found = NULL;
     size_t found_count = 0;
-    struct db_rows *rows = select_unread(tx, agent, count ? count : INBOX_COUNT_DEFAULT);
+    struct db_rows *rows =
+        select_unread(tx, agent, only_project, count ? count : INBOX_COUNT_DEFAULT);
     while (db_next(rows)) {
         struct message_row *m = dibs__push(tx, &found, &found_count, sizeof *m);
         if (m)
@@ -421,22 +440,27 @@ void dibs__inbox_take(struct tx *tx, const struct agent_row *agent,
     }
 }
 
+struct claim_in {
+    const struct dibs_inbox_claim *in;
+    const char *only_project; /* NULL: any */
+};
+
 /* Leases that have ended are ended first: what they held may be taken again. */
-static void end_and_take(struct tx *tx, const struct dibs_inbox_claim *in,
-                         const struct agent_row *agent, const struct session_row *session,
-                         struct dibs_message_list *out)
+static void end_and_take(struct tx *tx, const struct claim_in *of, const struct agent_row *agent,
+                         const struct session_row *session, struct dibs_message_list *out)
 {
     int64_t ended = 0;
     do {
         ended = dibs__expire_due(tx, EXPIRE_BATCH_MAX, NULL);
         tx->keep = tx->keep || ended > 0; /* they stay ended, whatever is found */
-        dibs__inbox_take(tx, agent, session, in->count, in->ttl_ms, out);
+        dibs__inbox_take(tx, agent, session, of->only_project, of->in->count, of->in->ttl_ms, out);
     } while (out->count == 0 && ended == EXPIRE_BATCH_MAX && db_ok(tx->db));
 }
 
 static dibs_status claim_tx(struct tx *tx, const void *input, void *output)
 {
-    const struct dibs_inbox_claim *in = input;
+    const struct claim_in *of = input;
+    const struct dibs_inbox_claim *in = of->in;
     struct dibs_message_list *out = output;
     struct agent_row agent = {0};
     struct session_row session = {0};
@@ -449,17 +473,25 @@ static dibs_status claim_tx(struct tx *tx, const void *input, void *output)
         status = dibs__agent_session(tx, &agent, in->session_id, &session);
     if (status != DIBS_OK)
         return status;
-    end_and_take(tx, in, &agent, &session, out);
+    end_and_take(tx, of, &agent, &session, out);
     if (out->count == 0)
         return dibs__refuse(tx, DIBS_NOTHING_TO_CLAIM, "there is no unread message for agent '%s'",
                             agent.id);
     return dibs__store_status(tx);
 }
 
+dibs_status dibs__inbox_claim(dibs *d, dibs_arena *a, const struct dibs_inbox_claim *in,
+                              const char *only_project, struct dibs_message_list *out,
+                              struct dibs_error *err)
+{
+    struct claim_in of = {.in = in, .only_project = only_project};
+    return dibs__write(d, a, err, claim_tx, &of, out, sizeof *out);
+}
+
 dibs_status dibs_inbox_claim(dibs *d, dibs_arena *a, const struct dibs_inbox_claim *in,
                              struct dibs_message_list *out, struct dibs_error *err)
 {
-    return dibs__write(d, a, err, claim_tx, in, out, sizeof *out);
+    return dibs__inbox_claim(d, a, in, NULL, out, err);
 }
 
 /* ---- coming back ----------------------------------------------------------------------------- */

@@ -215,7 +215,7 @@ static bool has_ticket(struct tx *tx, const char *resource, const char *session_
                         DB_ARGS(db_t(resource), db_t(session_id))) == 1;
 }
 
-/* A daemon's waiter looks again: the ticket is there, and nothing needs to be written. */
+/* A daemon's waiter looks again: the ticket is there, and need not be written. */
 static bool waits_already(struct tx *tx, const struct dibs_lock_take *in, int64_t ttl)
 {
     return tx->d->serving &&
@@ -290,9 +290,13 @@ static dibs_status take_tx(struct tx *tx, const void *input, void *output)
         dibs__claim_full(tx, &granted, NULL, out);
         return dibs__store_status(tx);
     }
-    if (in->wait_ms > 0 && !waits_already(tx, in, ttl)) {
-        enqueue(tx, in, ttl);
-        dibs__session_touch(tx, session.id); /* who waits lives */
+    if (in->wait_ms > 0) { /* who waits lives */
+        if (waits_already(tx, in, ttl)) {
+            dibs__session_waits(tx, session.id);
+        } else {
+            enqueue(tx, in, ttl);
+            dibs__session_touch(tx, session.id);
+        }
     }
     return refuse_held(tx, in->resource, &holders);
 }

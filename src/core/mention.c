@@ -16,6 +16,9 @@
  * A lease that is past is ended by whoever looks first, as everywhere.
  */
 #include "core/channel.h"
+#include "core/poll.h"
+
+#define ENDS_TRIED 3 /* so many last dots and dashes are cut off one by one */
 
 /* ---- finding @name in a text ----------------------------------------------------------------- */
 
@@ -63,22 +66,68 @@ bool dibs__mention_next(struct mention_scan *s)
     return false;
 }
 
-/* The agent of the project that the name means; its last dots and dashes may be the sentence's. */
-static bool find_named(struct tx *tx, const char *project, const char *name, size_t bytes,
-                       struct agent_row *out)
+struct name {
+    const char *text; /* not terminated */
+    size_t bytes;
+};
+
+/* Without this many of its last dots and dashes, or as many as it has. */
+static size_t cut(struct name n, size_t most)
 {
-    char tried[AGENT_NAME_BYTES_MAX + 1];
-    for (; bytes > 0; bytes--) {
-        if (bytes <= AGENT_NAME_BYTES_MAX) {
-            memcpy(tried, name, bytes);
-            tried[bytes] = '\0';
-            if (dibs__agent_named(tx, tried, out) && str_eq(out->project, project))
-                return true;
-        }
-        if (name[bytes - 1] != '.' && name[bytes - 1] != '-')
+    for (; most > 0 && n.bytes > 0; most--, n.bytes--)
+        if (n.text[n.bytes - 1] != '.' && n.text[n.bytes - 1] != '-')
             break;
+    return n.bytes;
+}
+
+static bool is_agent(struct tx *tx, const char *project, struct name n, struct agent_row *out)
+{
+    char text[AGENT_NAME_BYTES_MAX + 1];
+    memcpy(text, n.text, n.bytes);
+    text[n.bytes] = '\0';
+    return dibs__agent_named(tx, text, out) && str_eq(out->project, project);
+}
+
+/* The agent of the project that the name means; its last dots and dashes may be the sentence's, all
+ * of them or a few: each length is a look-up. */
+static bool find_named(struct tx *tx, const char *project, struct name n, struct agent_row *out)
+{
+    size_t bare = cut(n, n.bytes);
+    for (int ends = 0; ends <= ENDS_TRIED && n.bytes > bare; ends++, n.bytes--)
+        if (is_agent(tx, project, n, out))
+            return true;
+    n.bytes = bare;
+    return bare > 0 && is_agent(tx, project, n, out);
+}
+
+static int compare_names(const void *left, const void *right)
+{
+    const struct name *a = left, *b = right;
+    if (a->bytes != b->bytes)
+        return a->bytes < b->bytes ? -1 : 1;
+    return memcmp(a->text, b->text, a->bytes);
+}
+
+/* Each name in the text once, as long as a name can be. */
+static size_t find_names(struct tx *tx, const char *content, struct name **out)
+{
+    struct mention_scan scan = {.text = content, .at = content};
+    size_t count = 0, kept = 0;
+    while (dibs__mention_next(&scan)) {
+        struct name n = {scan.name, scan.bytes};
+        if (n.bytes > AGENT_NAME_BYTES_MAX)
+            n.bytes = cut(n, n.bytes - AGENT_NAME_BYTES_MAX);
+        struct name *item =
+            n.bytes <= AGENT_NAME_BYTES_MAX ? dibs__push(tx, out, &count, sizeof *item) : NULL;
+        if (item)
+            *item = n;
     }
-    return false;
+    if (count > 0)
+        qsort(*out, count, sizeof **out, compare_names);
+    for (size_t i = 0; i < count; i++)
+        if (kept == 0 || compare_names(&(*out)[kept - 1], &(*out)[i]) != 0)
+            (*out)[kept++] = (*out)[i];
+    return kept;
 }
 
 /* The id of the agent that calls itself so: its id, else its name; NULL: no agent. */
@@ -111,12 +160,12 @@ static void add_one(struct tx *tx, const struct channel_row *channel, int64_t me
 void dibs__mentions_add(struct tx *tx, const struct channel_row *channel, int64_t message_key,
                         const char *author, const char *content)
 {
-    struct mention_scan scan = {.text = content, .at = content};
-    const char *author_id = strchr(content, '@') ? agent_called(tx, author) : NULL;
-    while (db_ok(tx->db) && dibs__mention_next(&scan)) {
+    struct name *names = NULL;
+    size_t count = find_names(tx, content, &names);
+    const char *author_id = count > 0 ? agent_called(tx, author) : NULL;
+    for (size_t i = 0; i < count && db_ok(tx->db); i++) {
         struct agent_row agent = {0};
-        if (find_named(tx, channel->project, scan.name, scan.bytes, &agent) &&
-            !str_eq(agent.id, author_id))
+        if (find_named(tx, channel->project, names[i], &agent) && !str_eq(agent.id, author_id))
             add_one(tx, channel, message_key, agent.id);
     }
 }
@@ -325,15 +374,16 @@ static void claim_one(struct tx *tx, struct reader *r, const struct session_row 
 }
 
 void dibs__mentions_take(struct tx *tx, const struct agent_row *agent,
-                         const struct session_row *session, int64_t ttl_ms,
-                         struct dibs_mentions_list *out)
+                         const struct session_row *session, const char *only_project,
+                         int64_t ttl_ms, struct dibs_mentions_list *out)
 {
     struct reader_rows all = {0};
     load_readers(tx, agent->id, &all);
     for (size_t i = 0; i < all.count && db_ok(tx->db); i++) {
         struct reader *r = &all.items[i];
         struct claim_row held;
-        if (r->unread == 0 || live_claim(tx, r, session->id, &held))
+        bool is_elsewhere = only_project && !str_eq(only_project, r->channel.project);
+        if (is_elsewhere || r->unread == 0 || live_claim(tx, r, session->id, &held))
             continue;
         struct dibs_mentions *item = dibs__push(tx, &out->items, &out->count, sizeof *item);
         if (!item)
@@ -400,31 +450,35 @@ void dibs__reader_mark(struct tx *tx, struct reader *r, int64_t upto)
 
 /* ---- operations ------------------------------------------------------------------------------ */
 
-static dibs_status load_asker(struct tx *tx, const char *agent_id, const char *session_id,
-                              struct agent_row *agent, struct session_row *session)
+static dibs_status load_agent(struct tx *tx, const char *agent_id, const char *session_id,
+                              struct agent_row *out)
 {
     dibs_status status = dibs__check_id(tx->err, "agentId", agent_id);
     if (status == DIBS_OK)
         status = dibs__check_id(tx->err, "sessionId", session_id);
-    if (status == DIBS_OK)
-        status = dibs__agent_load(tx, agent_id, agent);
-    if (status == DIBS_OK)
-        status = dibs__agent_session(tx, agent, session_id, session);
-    return status;
+    return status == DIBS_OK ? dibs__agent_load(tx, agent_id, out) : status;
 }
+
+struct claim_in {
+    const struct dibs_mentions_claim *in;
+    const char *only_project; /* NULL: any */
+};
 
 static dibs_status claim_tx(struct tx *tx, const void *input, void *output)
 {
-    const struct dibs_mentions_claim *in = input;
+    const struct claim_in *of = input;
+    const struct dibs_mentions_claim *in = of->in;
     struct dibs_mentions_list *out = output;
     struct agent_row agent = {0};
     struct session_row session = {0};
     dibs_status status = dibs__check_ttl(tx, "ttlMs", in->ttl_ms);
     if (status == DIBS_OK)
-        status = load_asker(tx, in->agent_id, in->session_id, &agent, &session);
+        status = load_agent(tx, in->agent_id, in->session_id, &agent);
+    if (status == DIBS_OK)
+        status = dibs__agent_session(tx, &agent, in->session_id, &session);
     if (status != DIBS_OK)
         return status;
-    dibs__mentions_take(tx, &agent, &session, in->ttl_ms, out);
+    dibs__mentions_take(tx, &agent, &session, of->only_project, in->ttl_ms, out);
     status = dibs__store_status(tx);
     if (status != DIBS_OK || out->count > 0)
         return status;
@@ -432,10 +486,18 @@ static dibs_status claim_tx(struct tx *tx, const void *input, void *output)
                         "agent '%s' has no unread mentions that nobody is at", agent.id);
 }
 
+dibs_status dibs__mentions_claim(dibs *d, dibs_arena *a, const struct dibs_mentions_claim *in,
+                                 const char *only_project, struct dibs_mentions_list *out,
+                                 struct dibs_error *err)
+{
+    struct claim_in of = {.in = in, .only_project = only_project};
+    return dibs__write(d, a, err, claim_tx, &of, out, sizeof *out);
+}
+
 dibs_status dibs_mentions_claim(dibs *d, dibs_arena *a, const struct dibs_mentions_claim *in,
                                 struct dibs_mentions_list *out, struct dibs_error *err)
 {
-    return dibs__write(d, a, err, claim_tx, in, out, sizeof *out);
+    return dibs__mentions_claim(d, a, in, NULL, out, err);
 }
 
 /* Lets go of the claim if this session has it; counts it in *released. */
@@ -478,12 +540,29 @@ static void release_all(struct tx *tx, const struct dibs_mentions_release *in, c
     }
 }
 
+/* A session of the agent, or one that was and still holds mentions of it: somebody must be able to
+ * let go of them. */
+static dibs_status load_releaser(struct tx *tx, const struct agent_row *agent,
+                                 const char *session_id, struct session_row *out)
+{
+    bool holds =
+        db_value_int(tx->db, 0,
+                     SQL("SELECT 1 FROM channel_reader r JOIN claim c ON c.token = r.token "
+                         "WHERE r.agent_id = $1 AND c.session_id = $2 AND "
+                         "c.ended_at IS NULL LIMIT 1"),
+                     DB_ARGS(db_t(agent->id), db_t(session_id))) == 1;
+    return holds ? dibs__session_load(tx, session_id, out)
+                 : dibs__agent_session(tx, agent, session_id, out);
+}
+
 static dibs_status release_tx(struct tx *tx, const void *input, void *output)
 {
     const struct dibs_mentions_release *in = input;
     struct agent_row agent = {0};
     struct session_row session = {0};
-    dibs_status status = load_asker(tx, in->agent_id, in->session_id, &agent, &session);
+    dibs_status status = load_agent(tx, in->agent_id, in->session_id, &agent);
+    if (status == DIBS_OK)
+        status = load_releaser(tx, &agent, in->session_id, &session);
     if (status != DIBS_OK)
         return status;
     if (in->channel_ids)

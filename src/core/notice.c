@@ -11,6 +11,7 @@
  *  2. A task that is reopened is not finished: its notice is gone, and it is told of again when it
  *     finishes again.
  *  3. A notice is claimed exactly while its row has the token of a live claim.
+ *  4. An acknowledgement is of the finish that the session was told of, not of a later one.
  */
 #include "core/swarm.h"
 
@@ -20,9 +21,10 @@ struct notice_row {
     int64_t task_key;
     const char *task_id, *project;
     int64_t token, notified_at;
+    int64_t finished_token; /* of the claim under which the task was finished */
 };
 
-#define NOTICE_COLUMNS "n.task_key, t.id, n.project, n.token, n.notified_at"
+#define NOTICE_COLUMNS "n.task_key, t.id, n.project, n.token, n.notified_at, t.last_token"
 #define NOTICE_FROM " FROM notice n JOIN task t ON t.key = n.task_key "
 
 static void row_read(struct tx *tx, struct db_rows *rows, struct notice_row *out)
@@ -31,7 +33,8 @@ static void row_read(struct tx *tx, struct db_rows *rows, struct notice_row *out
                                .task_id = db_text(rows, 1, tx->a),
                                .project = db_text(rows, 2, tx->a),
                                .token = db_int(rows, 3),
-                               .notified_at = db_int(rows, 4)};
+                               .notified_at = db_int(rows, 4),
+                               .finished_token = db_int(rows, 5)};
 }
 
 static bool find_row(struct tx *tx, const char *task_id, struct notice_row *out)
@@ -223,8 +226,18 @@ dibs_status dibs_notices_claim(dibs *d, dibs_arena *a, const struct dibs_notices
 
 /* ---- acknowledging, letting go --------------------------------------------------------------- */
 
-/* Told by a claim of this session; also after its lease has ended, while nobody else is being told
- * and the session is one of a lead of the project. */
+/* Whether the session was told of this finish, and not of an earlier one, by a claim that has ended
+ * without the session having heard so. */
+static bool was_told(struct tx *tx, const struct session_row *session, const struct notice_row *n)
+{
+    return db_value_int(tx->db, 0,
+                        SQL("SELECT 1 FROM claim WHERE session_id = $1 AND attention = 1 AND "
+                            "kind = 'notice' AND resource = $2 AND token > $3 LIMIT 1"),
+                        DB_ARGS(db_t(session->id), db_t(n->task_id), db_i(n->finished_token))) == 1;
+}
+
+/* Told by a claim of this session; also after its lease has ended, while nobody else is being
+ * told. */
 static bool ack_one(struct tx *tx, const struct session_row *session, const char *task_id)
 {
     struct notice_row n = {0};
@@ -232,8 +245,7 @@ static bool ack_one(struct tx *tx, const struct session_row *session, const char
     if (!find_row(tx, task_id, &n) || n.notified_at)
         return false;
     bool held = dibs__claim_load(tx, n.token, &c);
-    bool mine = held ? str_eq(c.session_id, session->id)
-                     : is_lead(tx, session->agent_id) && str_eq(session->project, n.project);
+    bool mine = held ? str_eq(c.session_id, session->id) : was_told(tx, session, &n);
     if (!mine)
         return false;
     if (held)
@@ -255,15 +267,15 @@ static bool release_one(struct tx *tx, const struct session_row *session, const 
     return true;
 }
 
-/* The tasks that the session is being told of. */
-static struct dibs_strings held_tasks(struct tx *tx, const char *session_id)
+/* The tasks that the session is being told of, or was and has not heard that this is over. */
+static struct dibs_strings told_tasks(struct tx *tx, const char *session_id)
 {
     const char **ids = NULL;
     size_t count = 0;
     struct db_rows *rows =
         db_query(tx->db,
                  SQL("SELECT resource FROM claim WHERE session_id = $1 AND attention = 1 "
-                     "AND kind = 'notice' AND ended_at IS NULL ORDER BY token"),
+                     "AND kind = 'notice' ORDER BY token"),
                  DB_ARGS(db_t(session_id)));
     while (db_next(rows)) {
         const char **id = dibs__push(tx, &ids, &count, sizeof *id);
@@ -274,7 +286,7 @@ static struct dibs_strings held_tasks(struct tx *tx, const char *session_id)
     return (struct dibs_strings){.items = ids, .count = count};
 }
 
-/* Does it to the tasks that are named, or to all that the session holds, and counts them. */
+/* Does it to the tasks that are named, or to all that the session was told of, and counts them. */
 static dibs_status each(struct tx *tx, const struct dibs_notices_ack *in,
                         bool (*one)(struct tx *tx, const struct session_row *session,
                                     const char *task_id),
@@ -287,7 +299,7 @@ static dibs_status each(struct tx *tx, const struct dibs_notices_ack *in,
         status = dibs__check_id(tx->err, "taskIds", in->task_ids.items[i]);
     if (status != DIBS_OK)
         return status;
-    struct dibs_strings ids = in->task_ids.count > 0 ? in->task_ids : held_tasks(tx, session.id);
+    struct dibs_strings ids = in->task_ids.count > 0 ? in->task_ids : told_tasks(tx, session.id);
     for (size_t i = 0; i < ids.count && db_ok(tx->db); i++)
         count += one(tx, &session, ids.items[i]);
     dibs__session_touch(tx, session.id);

@@ -86,15 +86,15 @@ static dibs_status load_asker(struct tx *tx, struct asker *who)
     return status == DIBS_SESSION_NOT_FOUND ? register_session(tx, who, id) : status;
 }
 
-/* Notes that agent and session were heard. While they wait that is done now and then only: a write
- * wakes everybody else who waits in another process. */
+/* Notes that agent and session were heard. */
 static void touch(struct tx *tx, const struct asker *who, bool took)
 {
-    int64_t age = who->look->is_first || took ? 0 : tx->d->settings.heartbeat_interval_ms;
-    if (db_value_int(tx->db, 0, SQL("SELECT 1 FROM session WHERE id = $1 AND heartbeat_at <= $2"),
-                     DB_ARGS(db_t(who->session.id), db_i(tx->now - age))) == 1)
+    bool is_heard = who->look->is_first || took;
+    if (is_heard)
         dibs__session_touch(tx, who->session.id);
-    if (tx->now - who->agent.seen_at >= (age > SEEN_AGAIN_MS ? age : SEEN_AGAIN_MS))
+    else
+        is_heard = dibs__session_waits(tx, who->session.id);
+    if (is_heard && tx->now - who->agent.seen_at >= SEEN_AGAIN_MS)
         dibs__agent_seen(tx, who->agent.id);
 }
 
@@ -213,11 +213,12 @@ static void try_lead(struct tx *tx, const struct asker *who, struct dibs_trigger
 {
     const struct dibs_poll *in = who->look->in;
     int64_t ttl = dibs__claim_ttl(tx, NULL, in->ttl_ms);
-    dibs__inbox_take(tx, &who->agent, &who->session, POLL_MESSAGES, ttl, &out->messages);
+    const char *only = who->look->only_project;
+    dibs__inbox_take(tx, &who->agent, &who->session, only, POLL_MESSAGES, ttl, &out->messages);
     if (out->messages.count > 0)
         out->type = DIBS_TRIGGER_INBOX;
     if (out->type == DIBS_TRIGGER_NONE)
-        dibs__mentions_take(tx, &who->agent, &who->session, ttl, &out->mentions);
+        dibs__mentions_take(tx, &who->agent, &who->session, only, ttl, &out->mentions);
     if (out->mentions.count > 0)
         out->type = DIBS_TRIGGER_MENTIONS;
     if (out->type == DIBS_TRIGGER_NONE)
@@ -234,6 +235,23 @@ static int64_t sooner(int64_t a, int64_t b)
     return a == 0 || (b != 0 && b < a) ? b : a;
 }
 
+/* When the agent's next assigned task may be claimed; 0: not before `until`. By time, as an agent
+ * may have many. */
+static int64_t next_assigned(struct tx *tx, const struct asker *who, int64_t until)
+{
+    int64_t at = 0;
+    struct db_rows *rows =
+        db_query(tx->db,
+                 SQL("SELECT run_after, assignee FROM task WHERE status = 'assigned' AND "
+                     "run_after > $1 AND run_after < $2 ORDER BY run_after"),
+                 DB_ARGS(db_i(tx->now), db_i(until)));
+    while (at == 0 && db_next(rows))
+        if (str_eq(db_text_borrowed(rows, 1), who->agent.id))
+            at = db_int(rows, 0);
+    db_done(rows);
+    return at;
+}
+
 /* Until something is known to happen by itself: a lease ends, a task comes due. */
 static int64_t until_next(struct tx *tx, const struct asker *who)
 {
@@ -245,12 +263,7 @@ static int64_t until_next(struct tx *tx, const struct asker *who)
     int64_t delayed = db_value_int(
         tx->db, 0, SQL("SELECT due_at FROM task WHERE due_at IS NOT NULL ORDER BY due_at LIMIT 1"),
         DB_NO_ARGS);
-    int64_t assigned =
-        db_value_int(tx->db, 0,
-                     SQL("SELECT min(run_after) FROM task WHERE status = 'assigned' AND assignee = "
-                         "$1 AND run_after > $2"),
-                     DB_ARGS(db_t(who->agent.id), db_i(tx->now)));
-    int64_t at = sooner(sooner(lease, delayed), assigned);
+    int64_t at = sooner(sooner(lease, delayed), next_assigned(tx, who, tx->now + most));
     int64_t left = at ? at - tx->now : most;
     left = left < most ? left : most;
     return left > NEXT_POLL_LEAST_MS ? left : NEXT_POLL_LEAST_MS;

@@ -14,11 +14,20 @@ struct dibs_poll_wait {
     bool is_full;        /* nothing of the pool: there was something, but the agent has no room */
     const char *project; /* of the agent */
 };
-/* dibs_poll, which hands out no task of another project than only_project, if that is given. *wait
+/* dibs_poll, which hands out nothing of another project than only_project, if that is given. *wait
  * is set with DIBS_TRIGGER_NONE. */
 dibs_status dibs__poll(dibs *d, dibs_arena *a, const struct dibs_poll *in, const char *only_project,
                        struct dibs_trigger *out, struct dibs_poll_wait *wait,
                        struct dibs_error *err) MUST_USE;
+
+/* dibs_inbox_claim and dibs_mentions_claim, held to a project in the same way. (inbox.c,
+ * mention.c) */
+dibs_status dibs__inbox_claim(dibs *d, dibs_arena *a, const struct dibs_inbox_claim *in,
+                              const char *only_project, struct dibs_message_list *out,
+                              struct dibs_error *err) MUST_USE;
+dibs_status dibs__mentions_claim(dibs *d, dibs_arena *a, const struct dibs_mentions_claim *in,
+                                 const char *only_project, struct dibs_mentions_list *out,
+                                 struct dibs_error *err) MUST_USE;
 
 /* What was handed out, by the tokens of its claims; told: tasks of which a lead was told without
  * one. */

@@ -34,6 +34,9 @@ static dibs_status refuse_not_held(struct tx *tx, const struct task_row *task,
     if (was_mine && str_eq(last->end_reason, "expired"))
         dibs__refuse(tx, DIBS_CLAIM_EXPIRED, "the lease of session '%s' on task '%s' has ended",
                      session_id, task->id);
+    else if (task->status == DIBS_TASK_REVIEWING)
+        dibs__refuse(tx, DIBS_TASK_NOT_CLAIMED, "task '%s' is only being reviewed by session '%s'",
+                     task->id, last->session_id);
     else
         dibs__refuse(tx, DIBS_TASK_NOT_CLAIMED, "nobody holds task '%s': it is %s", task->id,
                      status);

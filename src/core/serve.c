@@ -32,36 +32,27 @@ struct due {
     int64_t now;
     int64_t lease, task, ticket;
     int64_t warned_lease; /* the first lease of which nobody was warned ends then */
-    int64_t assigned;     /* an assigned task may be claimed from then on; nothing to write */
+    int64_t assigned;     /* the next assigned task may be claimed then; nothing to write */
     int64_t offer;        /* goes back to the pool then */
     int64_t behind;       /* events that the scores do not know yet */
 };
 
-/* Tasks assigned for later have no index of their own, so they are looked through now and then. */
-#define ASSIGNED_LOOK_MS 1000
-
-static int64_t look_for_assigned(struct tx *tx, const struct tended *before)
+/* Wakes those whose assigned tasks have come due after `upto`; returns when the next one does. */
+static int64_t look_for_assigned(struct tx *tx, int64_t upto)
 {
-    bool is_fresh = before->assigned_at && tx->now - before->assigned_at < ASSIGNED_LOOK_MS;
-    if (is_fresh && (before->assigned == 0 || before->assigned > tx->now))
-        return before->assigned;
-    return db_value_int(
-        tx->db, 0,
-        SQL("SELECT min(run_after) FROM task WHERE status = 'assigned' AND run_after > $1"),
-        DB_ARGS(db_i(before->assigned_at ? before->assigned_at : tx->now)));
-}
-
-/* Those whose assigned tasks have come due since the last look. */
-static void wake_assignees(struct tx *tx, int64_t from)
-{
-    struct db_rows *rows =
-        db_query(tx->db,
-                 SQL("SELECT DISTINCT assignee FROM task WHERE status = 'assigned' AND "
-                     "run_after >= $1 AND run_after <= $2"),
-                 DB_ARGS(db_i(from), db_i(tx->now)));
-    while (db_next(rows))
-        dibs__wake_agent(tx, db_text_borrowed(rows, 0));
+    int64_t next = 0;
+    struct db_rows *rows = db_query(tx->db,
+                                    SQL("SELECT run_after, assignee FROM task WHERE status = "
+                                        "'assigned' AND run_after > $1 ORDER BY run_after"),
+                                    DB_ARGS(db_i(upto)));
+    while (next == 0 && db_next(rows)) {
+        if (db_int(rows, 0) > tx->now)
+            next = db_int(rows, 0);
+        else
+            dibs__wake_agent(tx, db_text_borrowed(rows, 1));
+    }
     db_done(rows);
+    return next;
 }
 
 /* Offers are gone through when one of them may be over (dibs__offers_expect), and again after so
@@ -84,7 +75,7 @@ static void look(struct tx *tx, struct due *out)
     /* a clock that was set makes all that was remembered void */
     struct tended before = tx->d->tended.clock_offset == tx->d->clock_offset
                                ? tx->d->tended
-                               : (struct tended){.assigned_at = 0};
+                               : (struct tended){.warned_upto = 0};
     int64_t from = before.warned_upto > tx->now ? before.warned_upto : tx->now;
     *out = (struct due){.now = tx->now};
     out->lease = db_value_int(
@@ -101,28 +92,24 @@ static void look(struct tx *tx, struct due *out)
                      SQL("SELECT expires_at FROM claim WHERE ended_at IS NULL AND expires_at > $1 "
                          "AND warned = 0 AND kind = 'task' ORDER BY expires_at LIMIT 1"),
                      DB_ARGS(db_i(from)));
-    out->assigned = look_for_assigned(tx, &before);
-    if (out->assigned && out->assigned <= tx->now)
-        wake_assignees(tx, out->assigned);
+    out->assigned = look_for_assigned(tx, before.woken_upto);
     out->offer = look_for_offers(tx);
     out->behind = dibs__scores_behind(tx);
 }
 
 /*
- * Remembers how far warnings are out, so that the next look need not pass all the leases that were
- * warned of: a lease that is new or renewed ends later than that, if no lease is shorter than the
- * time between its warning and its end.
+ * Remembers how far assignees were woken, and how far warnings are out, so that the next look need
+ * not pass all the leases that were warned of: a lease that is new or renewed ends later than that,
+ * if no lease is shorter than the time between its warning and its end.
  */
 static void remember(dibs *d, const struct due *due)
 {
     int64_t ahead = d->settings.expiring_threshold_ms, upto = due->now + ahead - 1;
     if (due->warned_lease && due->warned_lease <= upto)
         upto = due->warned_lease - 1;
-    bool assigned_came = due->assigned && due->assigned <= due->now;
     d->tended.clock_offset = d->clock_offset;
     d->tended.warned_upto = d->settings.min_ttl_ms >= ahead ? upto : 0;
-    d->tended.assigned_at = due->now;
-    d->tended.assigned = assigned_came ? 0 : due->assigned;
+    d->tended.woken_upto = due->now;
 }
 
 static int64_t warning_of(const dibs *d, const struct due *due)
@@ -208,7 +195,7 @@ dibs_status dibs__tend(dibs *d, dibs_arena *a, struct dibs_due *out, struct dibs
     *out = done.sum;
     out->now_ms = done.due.now;
     out->more = is_due(d, &done.due);
-    out->next_ms = earliest(next_write(d, &done.due), d->tended.assigned);
+    out->next_ms = earliest(next_write(d, &done.due), done.due.assigned);
     return DIBS_OK;
 }
 

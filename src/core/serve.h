@@ -82,6 +82,9 @@ uint64_t dibs__wake_key_leads(const char *project);
  * more. */
 bool dibs__is_woken(const dibs *d, int64_t since, uint64_t key);
 
+/* Whoever waits must be heard so often, by looking again, not to be taken for silent. */
+int64_t dibs__heard_every_ms(const dibs *d);
+
 /* A waiter for a lock that asked inside a batch has left its ticket; this takes it back. */
 dibs_status dibs__lock_give_up(dibs *d, const char *resource, const char *session_id,
                                struct dibs_error *err) MUST_USE;

@@ -91,6 +91,23 @@ void dibs__session_touch(struct tx *tx, const char *session_id)
             DB_ARGS(db_t(session_id), db_i(tx->now)));
 }
 
+int64_t dibs__heard_every_ms(const dibs *d)
+{
+    const struct dibs_settings *s = &d->settings;
+    int64_t half = s->stale_threshold_ms / 2;
+    return s->heartbeat_interval_ms < half ? s->heartbeat_interval_ms : half;
+}
+
+bool dibs__session_waits(struct tx *tx, const char *session_id)
+{
+    bool is_old =
+        db_value_int(tx->db, 0, SQL("SELECT 1 FROM session WHERE id = $1 AND heartbeat_at <= $2"),
+                     DB_ARGS(db_t(session_id), db_i(tx->now - dibs__heard_every_ms(tx->d)))) == 1;
+    if (is_old)
+        dibs__session_touch(tx, session_id);
+    return is_old;
+}
+
 void dibs__session_end(struct tx *tx, const char *id, const char *reason)
 {
     db_exec(tx->db,
@@ -306,6 +323,9 @@ static dibs_status check_new(struct tx *tx, const struct dibs_session_new *in)
         status = dibs__check_text(tx->err, "agentType", in->agent_type, WORD_BYTES_MAX);
     if (status == DIBS_OK && in->agent_id)
         status = dibs__check_id(tx->err, "agentId", in->agent_id);
+    if (status == DIBS_OK && in->agent_id && dibs__is_reserved_id(in->agent_id))
+        status = error_field(tx->err, "agentId", "'%s' is a word that paths use; choose another",
+                             in->agent_id);
     if (status == DIBS_OK)
         status = dibs__check_text(tx->err, "host", in->host, WORD_BYTES_MAX);
     if (status == DIBS_OK)
@@ -336,6 +356,18 @@ static const char *process_start(struct tx *tx, const struct dibs_session_new *i
     if (!here || !p->process_start(p->context, in->pid, start))
         return NULL;
     return dibs__strdup(tx, start);
+}
+
+/* If the session had another agent before, that has one less: room for what the session holds, and
+ * perhaps nobody to answer an offer. */
+static void leave_agent(struct tx *tx, const struct session_row *before, const char *agent_id)
+{
+    bool is_gone = before->status == DIBS_SESSION_ENDED; /* it has left then */
+    if (!before->agent_id || is_gone || str_eq(before->agent_id, agent_id))
+        return;
+    dibs__wake_agent(tx, before->agent_id);
+    dibs__agent_seen(tx, before->agent_id);
+    dibs__offers_expect(tx, NULL);
 }
 
 static dibs_status register_tx(struct tx *tx, const void *input, void *output)
@@ -381,6 +413,7 @@ static dibs_status register_tx(struct tx *tx, const void *input, void *output)
     const struct dibs_session *s = output;
     if (s->agent_id)
         dibs__agent_ensure(tx, s->agent_id, s->project);
+    leave_agent(tx, &before, s->agent_id);
     struct event_head head = {
         .type = "session:registered", .project = s->project, .session_id = s->id, .held_ms = -1};
     struct jw *w = dibs__event_begin(tx, &head);

@@ -197,8 +197,10 @@ bool dibs__reload(dibs *d, struct dibs_strings options)
     struct dibs_settings before = d->settings;
     const char *origin[COUNT_OF(d->setting_origin)];
     memcpy(origin, d->setting_origin, sizeof origin);
-    if (dibs__settings_load(d, options, &err) == DIBS_OK)
+    if (dibs__settings_load(d, options, &err) == DIBS_OK) {
+        d->tended = (struct tended){0}; /* what is due when may be another time now */
         return true;
+    }
     d->settings = before;
     memcpy(d->setting_origin, origin, sizeof origin);
     log_line(LOG_WARN, "the settings stay as they were: %s", err.message);

@@ -50,9 +50,9 @@ void dibs__offers_expect(struct tx *tx, const struct task_row *task);
 /* Whoever waits in a poll of this agent, or of any lead of the project, looks again. (wake.c) */
 void dibs__wake_agent(struct tx *tx, const char *agent_id);
 void dibs__wake_leads(struct tx *tx, const char *project);
-/* An agent had no room for what there is for it; a claim of an agent has ended. */
+/* An agent had no room for what there is for it; a session has one task or review less. */
 void dibs__wake_when_room(struct tx *tx, const char *agent_id);
-void dibs__wake_for_room(struct tx *tx, const char *agent_id);
+void dibs__wake_for_room(struct tx *tx, const char *session_id);
 
 /* ---- claims on other subjects (subject.c) ---------------------------------------------------- */
 
@@ -81,13 +81,13 @@ void dibs__mentions_put_back(struct tx *tx, const struct claim_row *c, const cha
 void dibs__notice_put_back(struct tx *tx, const struct claim_row *c, const char *reason);
 
 /* what poll.c hands out; each claims for the session, tells the journal, and leaves *out empty when
- * there is nothing */
+ * there is nothing; only_project: nothing of another one, if that is given */
 void dibs__inbox_take(struct tx *tx, const struct agent_row *agent,
-                      const struct session_row *session, int64_t count, int64_t ttl_ms,
-                      struct dibs_message_list *out);
+                      const struct session_row *session, const char *only_project, int64_t count,
+                      int64_t ttl_ms, struct dibs_message_list *out);
 void dibs__mentions_take(struct tx *tx, const struct agent_row *agent,
-                         const struct session_row *session, int64_t ttl_ms,
-                         struct dibs_mentions_list *out);
+                         const struct session_row *session, const char *only_project,
+                         int64_t ttl_ms, struct dibs_mentions_list *out);
 struct dibs_notices;
 void dibs__notices_take(struct tx *tx, const struct agent_row *agent,
                         const struct session_row *session, int64_t count, bool manual,

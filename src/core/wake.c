@@ -91,14 +91,25 @@ void dibs__wake_when_room(struct tx *tx, const char *agent_id)
     n->full_count++; /* one too many: from now on all count as full */
 }
 
-void dibs__wake_for_room(struct tx *tx, const char *agent_id)
+/* The agent that the session has now, 0: none; it may have had another when it claimed. */
+static uint64_t agent_of(struct tx *tx, const char *session_id)
+{
+    struct db_rows *rows =
+        db_query(tx->db, SQL("SELECT agent_id FROM session WHERE id = $1 AND agent_id IS NOT NULL"),
+                 DB_ARGS(db_t(session_id)));
+    uint64_t key = db_next(rows) ? dibs__wake_key(db_text_borrowed(rows, 0)) : 0;
+    db_done(rows);
+    return key;
+}
+
+void dibs__wake_for_room(struct tx *tx, const char *session_id)
 {
     struct wake_notes *n = &tx->d->woken;
     size_t at = 0;
-    if (!tx->d->serving || !agent_id || n->full_count == 0)
+    if (!tx->d->serving || n->full_count == 0)
         return;
-    uint64_t key = dibs__wake_key(agent_id);
-    if (!is_full(n, key, &at))
+    uint64_t key = agent_of(tx, session_id);
+    if (key == 0 || !is_full(n, key, &at))
         return;
     note(tx->d, key);
     if (n->full_count <= FULL_KEPT)

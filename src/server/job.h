@@ -40,6 +40,7 @@ struct job {
      * uv_hrtime() / 1000000). The writer runs it again when something has changed. */
     enum job_wait waits_for;
     int64_t wait_until_ms;
+    int64_t look_at_ms; /* the writer's: it looks again then, whatever has changed */
     /* with JOB_WAITS_FOR_TASK, as in struct api_response: what of the pool, and for whom else */
     uint64_t wait_key; /* waiters with equal keys find the same; 0: like no other */
     bool wait_not_pool;

@@ -8,8 +8,13 @@
  * simply look themselves. */
 #define KINDS_MAX 64
 
+/* So many look again in one batch without cause, so that others need not wait for a thousand. */
+#define HEARD_MAX 64
+
 struct round {
     const dibs *d;
+    int64_t now_ms;
+    int heard;           /* that have looked again without cause */
     bool all;            /* anything may have changed */
     bool tasks, locks;   /* what has */
     int64_t agents_seen; /* for whom, since then: dibs__is_woken */
@@ -23,17 +28,29 @@ void waiting_init(struct waiting *w)
     jobs_init(&w->list);
 }
 
-void waiting_add(struct waiting *w, struct job *job)
+static int64_t sooner(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+static void keep(struct waiting *w, struct job *job)
 {
     job->has_waited = true;
     jobs_add(&w->list, job);
-    if (job->wait_until_ms < w->next_ms)
-        w->next_ms = job->wait_until_ms;
+    w->next_ms = sooner(w->next_ms, sooner(job->wait_until_ms, job->look_at_ms));
 }
 
-static struct round what_changed(const struct waiting *w, const dibs *d, struct dibs_wakes now)
+void waiting_add(struct waiting *w, struct job *job, int64_t now_ms)
+{
+    job->look_at_ms = now_ms + w->look_every_ms;
+    keep(w, job);
+}
+
+static struct round what_changed(const struct waiting *w, const dibs *d, struct dibs_wakes now,
+                                 int64_t now_ms)
 {
     return (struct round){.d = d,
+                          .now_ms = now_ms,
                           .all = w->look,
                           .tasks = w->look || now.tasks != w->seen.tasks,
                           .locks = w->look || now.locks != w->seen.locks,
@@ -73,6 +90,21 @@ static bool may_find(const struct round *r, const struct job *job)
     return job->wait_key == 0 || !found_nothing(r, job->wait_key);
 }
 
+/* must_be_heard: a little early, so that those who began to wait one after another look together;
+ * at once when the setting has become shorter. */
+static bool must_be_heard(struct waiting *w, struct round *r, const struct job *job)
+{
+    int64_t left = job->look_at_ms - r->now_ms;
+    if (left > w->look_every_ms / 4 && left <= w->look_every_ms)
+        return false;
+    if (r->heard == HEARD_MAX) {
+        w->next_ms = 0; /* the rest in the next batch */
+        return false;
+    }
+    r->heard++;
+    return true;
+}
+
 static bool stays(const struct waiting *w, struct job *job, int64_t now_ms)
 {
     return !atomic_load(&job->gone) && !atomic_load(&job->leaving) && !w->all_give_up &&
@@ -88,17 +120,17 @@ static void note_nothing(struct round *r, const struct job *job)
 }
 
 /* is_through: looks again if that may help; true when the job has its answer. */
-static bool is_through(struct waiting *w, struct round *r, struct job *job, int64_t now_ms, dibs *d,
-                       dibs_arena *a)
+static bool is_through(struct waiting *w, struct round *r, struct job *job, dibs *d, dibs_arena *a)
 {
-    if (!atomic_load(&job->gone) && may_find(r, job)) {
+    if (!atomic_load(&job->gone) && (may_find(r, job) || must_be_heard(w, r, job))) {
         job->run(job, d, a);
         dibs_arena_reset(a);
         if (job->waits_for == JOB_WAITS_NOT)
             return true;
         note_nothing(r, job);
+        job->look_at_ms = r->now_ms + w->look_every_ms;
     }
-    if (stays(w, job, now_ms))
+    if (stays(w, job, r->now_ms))
         return false;
     if (job->give_up != NULL)
         job->give_up(job, d, a);
@@ -109,16 +141,16 @@ static bool is_through(struct waiting *w, struct round *r, struct job *job, int6
 void waiting_run(struct waiting *w, dibs *d, dibs_arena *a, int64_t now_ms, struct jobs *finished)
 {
     struct dibs_wakes before = dibs__wakes(d);
-    struct round r = what_changed(w, d, before);
+    struct round r = what_changed(w, d, before, now_ms);
     struct job *job = jobs_take_all(&w->list);
     w->next_ms = INT64_MAX;
     w->look = false;
     for (struct job *next = NULL; job != NULL; job = next) {
         next = job->next;
-        if (is_through(w, &r, job, now_ms, d, a))
+        if (is_through(w, &r, job, d, a))
             jobs_add(finished, job);
         else
-            waiting_add(w, job);
+            keep(w, job);
     }
     /* what they did themselves (a lock handed on by one who gave up) is looked at next time */
     w->seen = before;
@@ -131,7 +163,7 @@ void waiting_lose(struct waiting *w, int64_t now_ms, bool all, struct jobs *fini
     for (struct job *next = NULL; job != NULL; job = next) {
         next = job->next;
         if (!all && stays(w, job, now_ms))
-            waiting_add(w, job);
+            keep(w, job);
         else
             jobs_add(finished, job);
     }

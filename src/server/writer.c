@@ -221,7 +221,7 @@ static void part(struct writer *w, struct jobs *finished, struct dibs_wakes befo
             jobs_add(&answered, job);
             continue;
         }
-        waiting_add(&w->waiting, job);
+        waiting_add(&w->waiting, job, steady_ms());
         w->waiting.seen = before;
         if (atomic_load(&job->gone) || atomic_load(&job->leaving))
             w->waiting.next_ms = 0; /* it may have left a ticket, which the next turn takes back */
@@ -305,8 +305,12 @@ static bool others_wrote(struct writer *w)
 
 static void turn(struct writer *w, struct turn *t)
 {
-    if (t->reload)
+    if (t->reload) {
         dibs__reload(w->d, w->o.settings);
+        duty_look_again(&w->duty);
+        w->waiting.next_ms = 0;
+    }
+    w->waiting.look_every_ms = dibs__heard_every_ms(w->d);
     w->waiting.all_give_up = t->draining;
     if (t->left)
         w->waiting.next_ms = 0; /* all are gone through, to find who has left */

@@ -21,6 +21,8 @@ void model_register(struct model *m, int session, const char *project, const cha
 {
     struct m_session *s = &m->sessions[session];
     const char *before = s->exists ? s->project : "default";
+    if (m_is_there(m, session))
+        m_agent_seen(m, s->agent); /* it may leave it */
     s->project = project ? project : before;
     s->agent = agent ? agent : s->agent;
     s->pid = pid;

@@ -293,3 +293,28 @@ test('a poll names an agent that is known, and waits in reason', async (t) => {
   assert.ok(head.status >= 400 && head.text === '', 'HEAD takes nothing');
   assert.equal((await trigger(h, 'ann')).type, 'task_assigned');
 });
+
+test('a task assigned for later wakes its agent when its time comes', async (t) => {
+  const h = await house(t);
+  for (const [i, ahead] of [700, 1500].entries()) {
+    const agent = `w${i}`;
+    await h.ok('POST', '/api/agents', { id: agent });
+    const waiting = h.get(`/api/poll?agentId=${agent}&wait=20s`);
+    await until('it waits', async () => /queue="parked"\} 1/.test((await h.get('/metrics')).text));
+    const at = Date.now() + ahead;
+    const id = await h.task({ assignee: agent, runAfter: new Date(at).toISOString() });
+    assert.equal((await waiting).json.trigger?.taskId, id);
+    assert.ok(Date.now() - at < 5000, 'it did not wait until its time was over');
+  }
+});
+
+test('a shorter offerTTL is in force as soon as the settings are read again', async (t) => {
+  const h = await house(t, { config: ['offerTTL = 1h'] });
+  await h.ok('POST', '/api/agents', { id: 'amy' });
+  await h.session('s', { agentId: 'amy' });
+  const id = await h.task({ offeredTo: 'amy' });
+  h.configure(['offerTTL = 1s']);
+  h.daemon.kill('SIGHUP');
+  await until('the offer is taken back', async () =>
+    (await h.get(`/api/tasks/${id}`)).json.task.status === 'open');
+});

@@ -171,3 +171,36 @@ test('a lock is handed over to those who wait, in the order in which they came',
   assert.equal((await fourth).json.lock.sessionId, 'd', 'c has gone and is passed over');
   assert.equal((await take('a', { waitMs: 100 })).json.error, 'LOCK_HELD');
 });
+
+test('a session that waits counts as heard, and what it holds stays with it', async (t) => {
+  const h = await house(t, { config: ['staleThreshold = 400ms', 'orphanThreshold = 1s',
+    'cleanupInterval = 100ms'] });
+  await h.ok('POST', '/api/agents', { id: 'amy', maxTasks: 2 });
+  for (const s of ['w', 'l', 'idle']) await h.session(s);
+  await h.task({ id: 'mine' });
+  await h.ok('GET', '/api/poll?agentId=amy&claim=true');
+  const before = (await h.get('/api/tasks/mine')).json.task.claim;
+  await h.ok('POST', '/api/locks', { resource: 'r', sessionId: 'amy' });
+  const waitMs = 60_000;
+  const gone = new AbortController();
+  const request = { signal: gone.signal, agent: false };
+  const waiting = [
+    h.get(`/api/poll?agentId=amy&wait=${waitMs}&claim=true`, request),
+    claim(h, 'w', { task_types: ['none'] }, request),
+    h.post('/api/locks', { resource: 'r', sessionId: 'l', waitMs }, request),
+  ].map((answer) => answer.catch(() => {}));
+  await waits(h, 3);
+  const began = performance.now();
+  const state = async (id) => (await h.get(`/api/sessions/${id}`)).json.session;
+  await until('who does not wait is over', async () => (await state('idle')).status === 'ended');
+  await until('two thresholds have passed', () => performance.now() - began >= 2000);
+  for (const id of ['amy', 'w', 'l']) {
+    const { status, incarnation } = await state(id);
+    assert.deepEqual([id, status, incarnation], [id, 'active', 1]);
+  }
+  const { claim: after } = (await h.get('/api/tasks/mine')).json.task;
+  assert.deepEqual([after.token, after.expiresAt], [before.token, before.expiresAt]);
+  assert.equal(await parked(h), 3);
+  gone.abort();
+  await Promise.all(waiting);
+});

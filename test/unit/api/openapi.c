@@ -448,6 +448,7 @@ static const struct visit writing[] = {
     POST("/api/sessions", "{'id': 'hand'}", 201),
     POST("/api/tasks/jt/claim", "{'sessionId': 'hand'}", 200),
     POST("/api/tasks/jt/complete", "{'sessionId': 'hand'}", 200),
+    GET("/api/poll?agentId=boss&sessionId=boss-1&ack=manual", 200),
     POST("/api/notices/ack", "{'sessionId': 'boss-1', 'taskIds': ['jt']}", 200),
     POST("/api/notices/ack", "{'sessionId': 'nosuch'}", 404),
     POST("/api/notices/release", "{'sessionId': 'boss-1', 'taskIds': ['jt']}", 200),

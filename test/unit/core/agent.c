@@ -1,8 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /* Tests of src/core/agent.c: making agents known, what they are doing, and how much they may
  * hold. */
+#include <stdio.h>
+#include <unistd.h>
+
 #include "agents.h"
 #include "core/swarm.h"
+#include "db/db_private.h"
+#include "db/migrate.h"
+#include "probe.h"
 
 static void test_an_agent_is_made_known_once_and_changed_afterwards(void **state)
 {
@@ -286,6 +292,73 @@ static void test_whether_a_project_has_a_lead_is_always_known(void **state)
     assert_true(has_lead(f, "p"));
 }
 
+/* ---- an older store -------------------------------------------------------------------------- */
+
+/* A store of the time before agents, with these rows. */
+static void given_an_older_store(struct fixture *f, const char *sql)
+{
+    char path[128];
+    struct db *db = NULL;
+    static const char *const ends[] = {"", "-wal", "-shm"};
+    struct migration_list before = {.items = db_migrations.items, .count = 3};
+    f->skip_verify = true; /* no journal tells of the rows */
+    dibs_close(f->d);
+    f->d = NULL;
+    for (size_t i = 0; i < COUNT_OF(ends); i++) {
+        snprintf(path, sizeof path, "%s/dibs.db%s", f->data_dir, ends[i]);
+        unlink(path);
+    }
+    snprintf(path, sizeof path, "%s/dibs.db", f->data_dir);
+    struct db_options in = {.path = path, .create = true};
+    assert_int_equal(db_open_with(&in, before, &db, &f->err), DIBS_OK);
+    db_close(db);
+    plant(f, sql);
+    fixture_reopen(f);
+}
+
+static void assert_agent(struct fixture *f, const char *id, const char *project)
+{
+    struct dibs_agent agent = get_agent(f, id);
+    assert_string_equal(agent.name, id);
+    assert_string_equal(agent.project, project);
+    assert_false(agent.is_lead);
+    assert_int_equal(agent.max_tasks, 1);
+    assert_int_equal(agent.capabilities.count, 0);
+}
+
+#define OLD_SESSION                                                                                \
+    "INSERT INTO session (id, project, agent_id, incarnation, status, registered_at, "             \
+    "heartbeat_at, ended_at) VALUES "
+#define OLD_TASK                                                                                   \
+    "INSERT INTO task (id, project, title, status, ready, priority, attempts, max_attempts, "      \
+    "generation, version, assignee, offered_to, created_at, updated_at, finished_at) VALUES "
+
+static void test_agents_that_an_older_store_names_are_known(void **state)
+{
+    struct fixture *f = *state;
+    given_an_older_store(
+        f,
+        OLD_SESSION "('s1', 'P', 'amy', 1, 'active', 1, 5, NULL),"
+                    "('s2', 'Q', 'amy', 1, 'stale', 1, 9, NULL),"
+                    "('s3', 'P', 'gone', 1, 'ended', 1, 9, 9),"
+                    "('s4', 'P', NULL, 1, 'active', 1, 9, NULL),"
+                    "('s5', 'P', 'a:b', 1, 'active', 1, 9, NULL);" OLD_TASK
+                    "('t1', 'R', 't', 'assigned', 0, 50, 0, 3, 1, 1, 'bob', NULL, 1, 2, NULL),"
+                    "('t2', 'R', 't', 'offered', 0, 50, 0, 3, 1, 1, NULL, 'cid', 1, 2, NULL),"
+                    "('t3', 'R', 't', 'in_progress', 0, 50, 0, 3, 1, 1, 'amy', NULL, 1, 2, NULL),"
+                    "('t4', 'R', 't', 'completed', 0, 50, 1, 3, 1, 1, 'dan', NULL, 1, 2, 3);");
+    struct dibs_agent_list all = {0};
+    assert_ok(f, dibs_agent_list(f->d, f->a, &(struct dibs_agent_filter){0}, &all, &f->err));
+    assert_int_equal(all.count, 4);
+    assert_agent(f, "amy", "Q"); /* where it was heard last */
+    assert_agent(f, "a:b", "P");
+    assert_agent(f, "bob", "R");
+    assert_agent(f, "cid", "R");
+    assert_int_equal(get_agent(f, "amy").sessions_live, 2);
+    assert_int_equal(probe_int(f, "SELECT offered_at FROM task WHERE id = 't2'"), 2);
+    assert_ok(f, try_move(f, dibs_task_accept, "t2", "cid"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -303,6 +376,7 @@ int main(void)
         STORE_TEST(test_a_review_counts_and_is_refused_at_the_capacity),
         STORE_TEST(test_nobody_can_be_given_a_task_whose_name_was_mistyped),
         STORE_TEST(test_whether_a_project_has_a_lead_is_always_known),
+        STORE_TEST(test_agents_that_an_older_store_names_are_known),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -97,6 +97,21 @@ static void test_a_review_under_way_is_left_alone_until_its_lease_ends(void **st
     assert_withdrawn(f, "t", "unanswered");
 }
 
+static void test_a_review_is_no_work_to_report_on(void **state)
+{
+    struct fixture *f = *state;
+    make_worker_for(f, "amy", 1);
+    make_agent_session(f, "s", "amy");
+    make_session(f, "r");
+    make_offered(f, "t", "amy");
+    assert_ok(f, try_review(f, "t", "s"));
+    assert_refused(f, DIBS_TASK_NOT_CLAIMED, try_heartbeat(f, "t", "s", 0));
+    assert_string_equal(f->err.message, "task 't' is only being reviewed by session 's'");
+    assert_string_equal(f->err.task_status, "reviewing");
+    assert_refused(f, DIBS_TASK_NOT_CLAIMED, try_complete(f, "t", "r", 0, NULL));
+    assert_string_equal(f->err.message, "task 't' is only being reviewed by session 's'");
+}
+
 static void test_a_withdrawn_task_still_waits_for_its_time(void **state)
 {
     struct fixture *f = *state;
@@ -180,6 +195,38 @@ static void test_a_daemon_takes_back_what_a_review_outlived(void **state)
     assert_withdrawn(f, "t", "unanswered");
 }
 
+static void test_offers_to_an_agent_whose_last_session_is_anothers_now_go_back(void **state)
+{
+    struct fixture *f = *state;
+    given_a_daemon(f);
+    make_worker_for(f, "amy", 1);
+    make_worker_for(f, "bob", 1);
+    make_agent_session(f, "s1", "amy");
+    make_offered(f, "t", "amy");
+    world_pass(&f->world, MINUTES(5));
+    tend(f);
+    make_agent_session(f, "s1", "bob");
+    int64_t gone = now_ms(f) + MINUTES(10);
+    assert_int_equal(tend(f).next_ms, gone);
+    world_pass(&f->world, MINUTES(10));
+    tend(f);
+    assert_withdrawn(f, "t", "agent_gone");
+}
+
+static void test_a_shorter_time_for_answers_is_seen_when_the_settings_are_read_again(void **state)
+{
+    struct fixture *f = *state;
+    given_a_daemon(f);
+    make_worker_for(f, "amy", 1);
+    make_agent_session(f, "s1", "amy");
+    make_offered(f, "t", "amy");
+    int64_t at = now_ms(f);
+    tend(f);
+    const char *shorter[] = {"offerTTL=2m"};
+    assert_true(dibs__reload(f->d, (struct dibs_strings){.items = shorter, .count = 1}));
+    assert_int_equal(tend(f).next_ms, at + MINUTES(2));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -188,11 +235,14 @@ int main(void)
         STORE_TEST(test_an_offer_to_an_agent_that_is_gone_goes_back),
         STORE_TEST(test_an_offer_made_to_an_absent_agent_waits_for_it_a_while),
         STORE_TEST(test_a_review_under_way_is_left_alone_until_its_lease_ends),
+        STORE_TEST(test_a_review_is_no_work_to_report_on),
         STORE_TEST(test_a_withdrawn_task_still_waits_for_its_time),
         STORE_TEST(test_a_clock_that_is_set_takes_back_no_offer),
         STORE_TEST(test_a_daemon_wakes_for_an_offer_that_is_over),
         STORE_TEST(test_a_daemon_follows_an_agent_that_comes_and_goes),
         STORE_TEST(test_a_daemon_takes_back_what_a_review_outlived),
+        STORE_TEST(test_offers_to_an_agent_whose_last_session_is_anothers_now_go_back),
+        STORE_TEST(test_a_shorter_time_for_answers_is_seen_when_the_settings_are_read_again),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

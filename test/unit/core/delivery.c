@@ -108,6 +108,23 @@ static void test_two_of_one_batch_are_told_apart(void **state)
     assert_int_equal(query_int(f, "SELECT count(*) FROM inbox_message"), 1);
 }
 
+static void test_the_leads_get_what_is_for_an_agent_of_another_project(void **state)
+{
+    struct fixture *f = *state;
+    struct dibs_agent agent = {0};
+    struct dibs_agent_new far = {.id = "far", .project = "there"};
+    struct dibs_message_new in = hello;
+    struct dibs_message out = {0};
+    assert_ok(f, dibs_agent_register(f->d, f->a, &far, &agent, &f->err));
+    in.agent_id = "far";
+    in.project = "here";
+    assert_ok(f, deliver_message(f, "Ev1", NULL, in));
+    assert_true(last.agent_unknown);
+    assert_ok(f, dibs_inbox_get(f->d, f->a, last.message_id, &out, &f->err));
+    assert_null(out.agent_id);
+    assert_string_equal(out.project, "here");
+}
+
 static void test_the_leads_get_what_is_for_an_agent_nobody_knows(void **state)
 {
     struct fixture *f = *state;
@@ -154,6 +171,7 @@ int main(void)
         STORE_TEST(test_a_repeat_is_known_by_another_process),
         STORE_TEST(test_a_delivery_of_a_batch_that_is_cancelled_did_not_come),
         STORE_TEST(test_two_of_one_batch_are_told_apart),
+        STORE_TEST(test_the_leads_get_what_is_for_an_agent_of_another_project),
         STORE_TEST(test_the_leads_get_what_is_for_an_agent_nobody_knows),
         STORE_TEST(test_deliveries_are_forgotten_after_a_week),
         STORE_TEST(test_a_delivery_needs_an_id),

@@ -5,6 +5,9 @@
  */
 #include "inboxes.h"
 
+#include "base/base.h"
+#include "base/limits.h"
+
 static void given_leads(struct fixture *f)
 {
     make_lead(f, "ann");
@@ -62,7 +65,7 @@ static void test_without_an_id_a_message_gets_the_next_free_number(void **state)
     assert_null(out.agent_id);
 }
 
-static void test_a_message_for_an_agent_is_of_its_project_unless_said_otherwise(void **state)
+static void test_a_message_for_an_agent_is_of_its_project_and_of_no_other(void **state)
 {
     struct fixture *f = *state;
     struct dibs_agent agent = {0};
@@ -72,9 +75,12 @@ static void test_a_message_for_an_agent_is_of_its_project_unless_said_otherwise(
     assert_ok(f, try_message(f, in));
     assert_string_equal(get_message(f, "a").project, "other");
     in.id = "b";
-    in.project = "third";
+    in.project = "other";
     assert_ok(f, try_message(f, in));
-    assert_string_equal(get_message(f, "b").project, "third");
+    in.id = "c";
+    in.project = "third";
+    assert_refused(f, DIBS_AGENT_NOT_FOUND, try_message(f, in));
+    assert_string_equal(f->err.message, "there is no agent 'far' in project 'third'");
 }
 
 static void test_what_cannot_be_a_message_is_refused_by_field(void **state)
@@ -154,6 +160,34 @@ static void test_messages_are_listed_by_filters_and_in_pages(void **state)
     assert_string_equal(page.items[0].id, "d");
     in.cursor = "x";
     assert_refused(f, DIBS_INVALID_REQUEST, dibs_inbox_list(f->d, f->a, &in, &page, &f->err));
+}
+
+static int blocks;
+
+static bool count_block(void)
+{
+    blocks++;
+    return false;
+}
+
+static void test_a_list_holds_no_more_than_it_answers_with(void **state)
+{
+    struct fixture *f = *state;
+    struct dibs_message_list list = {0};
+    struct dibs_inbox_filter in = {.status = DIBS_VALUE(DIBS_INBOX_READ), .limit = 1};
+    char *text = calloc(1, DESCRIPTION_BYTES_MAX + 1);
+    assert_non_null(text);
+    memset(text, 'z', DESCRIPTION_BYTES_MAX);
+    for (int i = 0; i < 20; i++)
+        assert_ok(f, try_message(f, (struct dibs_message_new){.content = text}));
+    free(text);
+    blocks = 0;
+    mem_should_fail = count_block;
+    dibs_status status = dibs_inbox_list(f->d, f->a, &in, &list, &f->err);
+    mem_should_fail = NULL;
+    assert_ok(f, status);
+    assert_int_equal(list.count, 0);
+    assert_true(blocks < 5); /* and not one for each of the messages */
 }
 
 /* ---- taking ---------------------------------------------------------------------------------- */
@@ -398,9 +432,10 @@ int main(void)
     const struct CMUnitTest tests[] = {
         STORE_TEST(test_a_message_is_kept_with_all_that_came_with_it),
         STORE_TEST(test_without_an_id_a_message_gets_the_next_free_number),
-        STORE_TEST(test_a_message_for_an_agent_is_of_its_project_unless_said_otherwise),
+        STORE_TEST(test_a_message_for_an_agent_is_of_its_project_and_of_no_other),
         STORE_TEST(test_what_cannot_be_a_message_is_refused_by_field),
         STORE_TEST(test_messages_are_listed_by_filters_and_in_pages),
+        STORE_TEST(test_a_list_holds_no_more_than_it_answers_with),
         STORE_TEST(test_messages_are_taken_oldest_first_five_at_a_time),
         STORE_TEST(test_messages_go_to_whom_they_are_for),
         STORE_TEST(test_a_leads_own_and_the_common_messages_come_in_one_order),

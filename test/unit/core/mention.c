@@ -6,6 +6,8 @@
 #include "channels.h"
 
 #include "base/base.h"
+#include "base/limits.h"
+#include "db/db.h"
 
 /* Whom a text names, as words; posted by "somebody" in the channel "ops". */
 static const char *named(struct fixture *f, const char *text)
@@ -144,6 +146,40 @@ static void test_the_longest_name_is_found_and_a_longer_one_is_nobody(void **sta
     assert_string_equal(named(f, text), "");
     snprintf(text, sizeof text, "@%s", repeated(f, 'n', 63));
     assert_string_equal(named(f, text), "");
+}
+
+static int statements;
+
+static bool count_statement(void)
+{
+    statements++;
+    return false;
+}
+
+/* How many statements it takes to post the piece again and again. */
+static int statements_of_post(struct fixture *f, const char *piece)
+{
+    char *text = calloc(1, DESCRIPTION_BYTES_MAX + 1);
+    assert_non_null(text);
+    for (size_t at = 0; at + strlen(piece) <= DESCRIPTION_BYTES_MAX; at += strlen(piece))
+        memcpy(text + at, piece, strlen(piece));
+    statements = 0;
+    db_should_fail = count_statement;
+    post(f, "ops", text);
+    db_should_fail = NULL;
+    free(text);
+    return statements;
+}
+
+static void test_each_name_is_looked_up_once_and_with_few_of_its_ends(void **state)
+{
+    struct fixture *f = *state;
+    given_agents(f);
+    int least = statements_of_post(f, "x");
+    assert_true(statements_of_post(f, "@a ") <= least + 5);
+    assert_true(statements_of_post(f, "@bob, ") <= least + 10);
+    assert_true(statements_of_post(f, "@a------------------------------ ") <= least + 10);
+    assert_true(statements_of_post(f, "@a--@a.-.@a---@a. ") <= least + 40);
 }
 
 static void test_an_agent_is_known_by_its_name_not_by_its_id(void **state)
@@ -303,6 +339,7 @@ int main(void)
         STORE_TEST(test_letters_of_any_alphabet_make_a_word_and_signs_do_not),
         STORE_TEST(test_a_name_may_end_like_a_sentence),
         STORE_TEST(test_the_longest_name_is_found_and_a_longer_one_is_nobody),
+        STORE_TEST(test_each_name_is_looked_up_once_and_with_few_of_its_ends),
         STORE_TEST(test_an_agent_is_known_by_its_name_not_by_its_id),
         STORE_TEST(test_a_message_does_not_mention_its_author),
         STORE_TEST(test_agents_of_other_projects_are_not_mentioned),

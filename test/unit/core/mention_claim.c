@@ -267,6 +267,27 @@ static void test_what_others_hold_is_not_released(void **state)
     assert_int_equal(count_live(f), 1);
 }
 
+static void test_who_holds_mentions_lets_go_of_them_whatever_its_agent_is_now(void **state)
+{
+    struct fixture *f = *state;
+    int64_t released = 0;
+    struct dibs_strings only_y = DIBS_STRINGS("y");
+    struct dibs_mentions_release in = {.agent_id = "bob", .session_id = "s"};
+    given_swarm(f);
+    post(f, "x", "@bob");
+    post(f, "y", "@bob");
+    claim_mentions(f, "bob", "s");
+    make_agent_session(f, "s", "ann");
+    in.channel_ids = &only_y;
+    assert_int_equal(release_mentions(f, in), 1);
+    in.channel_ids = NULL;
+    assert_int_equal(release_mentions(f, in), 1);
+    assert_int_equal(count_live(f), 0);
+    assert_refused(f, DIBS_INVALID_REQUEST, /* it holds none of them any more */
+                   dibs_mentions_release(f->d, f->a, &in, &released, &f->err));
+    assert_int_equal(read_as(f, "x", "bob", "t").count, 1);
+}
+
 /* ---- ends that nobody asked for -------------------------------------------------------------- */
 
 static void test_a_lease_that_ends_gives_all_back_unread(void **state)
@@ -496,6 +517,7 @@ int main(void)
         STORE_TEST(test_a_mention_that_came_meanwhile_is_offered_after_the_others_are_read),
         STORE_TEST(test_release_lets_go_of_the_named_channels_only),
         STORE_TEST(test_what_others_hold_is_not_released),
+        STORE_TEST(test_who_holds_mentions_lets_go_of_them_whatever_its_agent_is_now),
         STORE_TEST(test_a_lease_that_ends_gives_all_back_unread),
         STORE_TEST(test_who_reads_or_releases_too_late_takes_nothing_from_the_next),
         STORE_TEST(test_reading_after_the_lease_is_reading_without_one),

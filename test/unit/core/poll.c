@@ -393,6 +393,33 @@ static void test_a_waiting_poll_gets_what_comes_due_meanwhile(void **state)
     assert_true(now_ms(f) - at <= 500);
 }
 
+static void test_a_session_that_waits_in_a_poll_counts_as_heard(void **state)
+{
+    struct fixture *f = *state;
+    make_worker_for(f, "amy", 1);
+    f->d->settings.stale_threshold_ms = 2000; /* shorter than the time between heartbeats */
+    int64_t before = now_ms(f);
+    poll_as(f, (struct dibs_poll){.agent_id = "amy", .wait_ms = 9500});
+    assert_int_equal(now_ms(f), before + 9500);
+    assert_true(get_session(f, "amy").heartbeat_at_ms >= before + 8500);
+    make_session(f, "w");
+    struct dibs_claim_next in = {.session_id = "w", .wait_ms = 9500};
+    before = now_ms(f);
+    assert_string_equal(claim_any(f, in), "");
+    assert_true(get_session(f, "w").heartbeat_at_ms >= before + 8500);
+}
+
+static void test_waiting_renews_no_claim(void **state)
+{
+    struct fixture *f = *state;
+    make_worker_for(f, "amy", 2);
+    make_task(f, "t");
+    poll_as(f, (struct dibs_poll){.agent_id = "amy", .claim = true, .ttl_ms = MINUTES(1)});
+    int64_t ends = get_task(f, "t").claim->expires_at_ms;
+    poll_as(f, (struct dibs_poll){.agent_id = "amy", .wait_ms = 20000});
+    assert_int_equal(get_task(f, "t").claim->expires_at_ms, ends);
+}
+
 /* ---- taking back ----------------------------------------------------------------------------- */
 
 static void take_back(struct fixture *f, struct dibs_taken in)
@@ -469,6 +496,8 @@ int main(void)
         STORE_TEST(test_a_waiting_poll_gets_what_comes_due_meanwhile),
         STORE_TEST(test_what_was_taken_in_vain_is_put_back_as_if_nobody_had_asked),
         STORE_TEST(test_nothing_is_taken_back_from_another_session_or_twice),
+        STORE_TEST(test_a_session_that_waits_in_a_poll_counts_as_heard),
+        STORE_TEST(test_waiting_renews_no_claim),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -367,6 +367,65 @@ static void test_events_are_counted_into_the_scores_a_portion_at_a_time(void **s
     assert_int_equal(after.claimed_ever, 11000);
 }
 
+/* ---- assigned for later ---------------------------------------------------------------------- */
+
+static int64_t make_assigned_for(struct fixture *f, const char *id, int64_t after_ms)
+{
+    int64_t at = now_ms(f) + after_ms;
+    make_task_as(
+        f, (struct dibs_task_new){.id = id, .title = id, .assignee = "ann", .run_after_ms = at});
+    return at;
+}
+
+static void test_a_task_assigned_for_later_is_waited_for_however_soon_after_a_look(void **state)
+{
+    struct fixture *f = *state;
+    given_a_daemon(f);
+    make_agent_session(f, "ann-1", "ann");
+    assert_int_equal(tend(f).next_ms, 0);
+    world_pass(&f->world, 20);
+    int64_t late = make_assigned_for(f, "a", 1500);
+    assert_int_equal(tend(f).next_ms, late);
+    int64_t soon = make_assigned_for(f, "b", 500); /* sooner than what it waits for */
+    assert_int_equal(tend(f).next_ms, soon);
+    int64_t before = dibs__wakes(f->d).agents;
+    world_pass(&f->world, 500);
+    assert_int_equal(tend(f).next_ms, late);
+    assert_true(dibs__is_woken(f->d, before, dibs__wake_key("ann")));
+    before = dibs__wakes(f->d).agents;
+    world_pass(&f->world, 1000);
+    assert_int_equal(tend(f).next_ms, 0);
+    assert_true(dibs__is_woken(f->d, before, dibs__wake_key("ann")));
+}
+
+static void test_a_task_that_another_process_assigns_for_later_is_waited_for(void **state)
+{
+    struct fixture *f = *state;
+    given_a_daemon(f);
+    make_agent_session(f, "ann-1", "ann");
+    tend(f);
+    dibs *own = f->d, *other = fixture_open(f);
+    f->d = other;
+    int64_t at = make_assigned_for(f, "a", 700);
+    f->d = own;
+    assert_int_equal(tend(f).next_ms, at);
+    dibs_close(other);
+}
+
+static void test_a_clock_that_is_set_wakes_those_whose_assigned_tasks_are_due_by_it(void **state)
+{
+    struct fixture *f = *state;
+    given_a_daemon(f);
+    make_agent_session(f, "ann-1", "ann");
+    make_assigned_for(f, "a", MINUTES(60));
+    tend(f);
+    int64_t before = dibs__wakes(f->d).agents;
+    world_set_clock(&f->world, f->world.wall_ms + MINUTES(120));
+    make_task(f, "b"); /* a writer follows the clock */
+    tend(f);
+    assert_true(dibs__is_woken(f->d, before, dibs__wake_key("ann")));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -386,6 +445,9 @@ int main(void)
         STORE_TEST(test_ten_thousand_leases_of_one_second_end_each_at_its_time),
         STORE_TEST(test_more_than_a_portion_is_done_in_portions),
         STORE_TEST(test_events_are_counted_into_the_scores_a_portion_at_a_time),
+        STORE_TEST(test_a_task_assigned_for_later_is_waited_for_however_soon_after_a_look),
+        STORE_TEST(test_a_task_that_another_process_assigns_for_later_is_waited_for),
+        STORE_TEST(test_a_clock_that_is_set_wakes_those_whose_assigned_tasks_are_due_by_it),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -91,6 +91,7 @@ static void test_every_bad_field_is_refused_by_name(void **state)
     assert_not_enrolled(f, (struct dibs_session_new){.agent_type = "\xff"}, "agentType");
     assert_not_enrolled(f, (struct dibs_session_new){.agent_id = "not an id"}, "agentId");
     assert_not_enrolled(f, (struct dibs_session_new){.agent_id = ""}, "agentId");
+    assert_not_enrolled(f, (struct dibs_session_new){.agent_id = "scores"}, "agentId");
     assert_not_enrolled(f, (struct dibs_session_new){.host = long_text(129)}, "host");
     assert_not_enrolled(f, (struct dibs_session_new){.pid = -1}, "pid");
     assert_not_enrolled(f, (struct dibs_session_new){.pid = 1LL << 31}, "pid");

@@ -142,6 +142,46 @@ static void test_who_is_no_daemon_notes_nothing(void **state)
     assert_int_equal(mark(f), 0);
 }
 
+static void test_room_is_that_of_the_agent_that_the_session_has_now(void **state)
+{
+    struct fixture *f = *state;
+    given_a_daemon(f);
+    make_worker_for(f, "amy", 1);
+    make_session(f, "s3");
+    make_task(f, "a");
+    make_task(f, "b");
+    claim(f, "a", "s3"); /* of no agent yet */
+    make_agent_session(f, "s3", "amy");
+    assert_int_equal(poll(f, "amy").type, DIBS_TRIGGER_NONE);
+    int64_t before = mark(f);
+    assert_ok(f, try_complete(f, "a", "s3", 0, NULL));
+    assert_true(is_woken(f, before, "amy"));
+}
+
+static void test_a_session_that_goes_to_another_agent_leaves_room_with_its_old_one(void **state)
+{
+    struct fixture *f = *state;
+    given_a_daemon(f);
+    make_worker_for(f, "amy", 1);
+    make_worker_for(f, "bob", 1);
+    make_agent_session(f, "s1", "amy");
+    make_task(f, "a");
+    make_task(f, "b");
+    claim(f, "a", "s1");
+    assert_int_equal(poll(f, "amy").type, DIBS_TRIGGER_NONE);
+    int64_t before = mark(f);
+    make_agent_session(f, "s1", "amy"); /* once more, as before */
+    assert_false(is_woken(f, before, "amy"));
+    make_agent_session(f, "s1", "bob");
+    assert_true(is_woken(f, before, "amy"));
+    assert_int_equal(poll(f, "amy").type, DIBS_TRIGGER_POOL_TASK);
+    make_task(f, "c");
+    assert_int_equal(poll(f, "bob").type, DIBS_TRIGGER_NONE);
+    before = mark(f);
+    assert_ok(f, try_complete(f, "a", "s1", 0, NULL)); /* claimed by amy, held by bob */
+    assert_true(is_woken(f, before, "bob"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -152,6 +192,8 @@ int main(void)
         STORE_TEST(test_what_was_overwritten_counts_as_a_note_for_everybody),
         STORE_TEST(test_leads_are_woken_by_their_project_and_an_agent_may_be_called_the_same),
         STORE_TEST(test_who_is_no_daemon_notes_nothing),
+        STORE_TEST(test_room_is_that_of_the_agent_that_the_session_has_now),
+        STORE_TEST(test_a_session_that_goes_to_another_agent_leaves_room_with_its_old_one),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
