@@ -372,7 +372,7 @@ complete -c dibs -n '__dibs_at mentions release' -l read -d 'what was there when
 complete -c dibs -n '__dibs_at mentions release' -a '(dibs channel list --quiet 2>/dev/null)'
 
 # dibs run
-complete -c dibs -n '__dibs_at run' -l agent -x -a '(dibs agent list --quiet 2>/dev/null)' -d 'poll as this agent: offers, assigned tasks, messages and mentions too'
+complete -c dibs -n '__dibs_at run' -l agent -x -a '(dibs agent list --quiet 2>/dev/null)' -d 'poll as this agent: offers, assigned tasks, messages and mentions too (else DIBS_AGENT)'
 complete -c dibs -n '__dibs_at run' -l type -x -d 'from the pool only tasks of this type; several times for more'
 complete -c dibs -n '__dibs_at run' -s n -l max -x -d 'so many at once (else MAX_CONCURRENT_TASKS, else 1)'
 complete -c dibs -n '__dibs_at run' -l ttl -x -d 'lease of the claims; renewed while CMD runs'

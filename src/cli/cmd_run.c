@@ -16,7 +16,7 @@
 
 static const struct cli_option run_options[] = {
     OPT("agent", 0, TEXT, "NAME", NULL,
-        "poll as this agent: offers, assigned tasks, messages and mentions too"),
+        "poll as this agent: offers, assigned tasks, messages and mentions too (else DIBS_AGENT)"),
     OPT("type", 0, LIST, "TYPE", NULL,
         "from the pool only tasks of this type; several times for more"),
     OPT("max", 'n', INT, "N", NULL, "so many at once (else MAX_CONCURRENT_TASKS, else 1)"),
@@ -46,12 +46,13 @@ static void news(void *context, const json_t *item, const char *line, bool troub
     }
 }
 
-/* max_of: how many at once; 0: refused and shown. */
-static int64_t max_of(struct cli *cli)
+/* max_of: how many at once, and whether that was said; 0: refused and shown. */
+static int64_t max_of(struct cli *cli, bool *given)
 {
     const char *from_env = getenv("MAX_CONCURRENT_TASKS");
     int64_t max = 1;
 
+    *given = args_has(&cli->args, "max") || (from_env != NULL && from_env[0] != '\0');
     if (args_has(&cli->args, "max")) {
         max = args_int(&cli->args, "max", 1);
     } else if (from_env != NULL && from_env[0] != '\0' && !str_to_int(from_env, &max)) {
@@ -141,7 +142,8 @@ static int run(struct cli *cli)
                    .settings = cli_settings(cli)},
         .program = cli->args.program,
         .shell = args_has(&cli->args, "shell"),
-        .agent = args_text(&cli->args, "agent"),
+        .agent = cli_agent(cli),
+        .agent_from_env = !args_has(&cli->args, "agent"),
         /* not DIBS_SESSION: inside another runner's command that is the other runner's */
         .session = args_text(&cli->args, "session"),
         .project = cli->project,
@@ -160,7 +162,7 @@ static int run(struct cli *cli)
 
     if (code != 0)
         return code;
-    options.max = max_of(cli);
+    options.max = max_of(cli, &options.max_given);
     if (options.max == 0)
         return cli->exit;
     options.prompt = read_prompt(cli);

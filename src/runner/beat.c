@@ -5,8 +5,12 @@
  * One heartbeat renews everything that the session holds. The answer lists what it still holds and
  * what it has lost since the last one; each loss is told once, and that answer may not reach us. So
  * a task whose claim is in neither list is looked up: if it ended by a report, its command has
- * reported by itself and may go on; else it is stopped. And what the session holds and no job is
- * about was claimed by a request whose answer never came: it is given back.
+ * reported by itself and may go on; else it is stopped.
+ *
+ * What the session holds and no job is about is a stray: claimed by a request of ours whose answer
+ * never came, by an earlier process with this session, or by a command, which acts as the same
+ * session. It is given back as soon as nobody can be using it: when every command has ended that
+ * may have claimed it, and the request for work has returned that was on its way when it was seen.
  */
 #include "runner_private.h"
 
@@ -17,8 +21,7 @@
 
 /* ---- what was lost --------------------------------------------------------------------------- */
 
-/* claim_in: the claim with this token in a list of claims; NULL: it is not there. */
-static const json_t *claim_in(const json_t *list, int64_t token)
+const json_t *claim_in(const json_t *list, int64_t token)
 {
     for (size_t i = 0; i < json_array_size(list); i++)
         if (json_int(json_array_get(list, i), "token") == token)
@@ -94,7 +97,7 @@ static void compare(struct job *j, const struct call *c)
     else if (claim != NULL)
         lost(j, json_text(claim, "endReason"));
     else if (j->kind != KIND_TASK || claim_in(json_object_get(answer, "claims"), j->token) != NULL)
-        j->renewed_ms = c->back_ms;
+        j->renewed_ms = c->sent_ms > j->renewed_ms ? c->sent_ms : j->renewed_ms;
     else
         ask_why(j);
 }
@@ -121,7 +124,7 @@ static json_t *list_of(const char *member, json_t *value)
 }
 
 /* give_back: one claim, as a job that was never begun. */
-static void give_back(struct runner *r, json_t *claim)
+static void give_back(struct runner *r, json_t *claim, const char *reason)
 {
     static const struct {
         const char *name, *trigger;
@@ -139,8 +142,6 @@ static void give_back(struct runner *r, json_t *claim)
 
     while (i < COUNT_OF(kinds) && !str_eq(kinds[i].name, kind))
         i++;
-    if (i == COUNT_OF(kinds) && task_id == NULL)
-        return; /* a lock of a command */
     j = i < COUNT_OF(kinds) ? job_new(r, kinds[i].kind, kinds[i].trigger)
                             : job_new(r, KIND_TASK, "pool_task_claimed");
     j->task_id = need_copy(task_id);
@@ -153,14 +154,46 @@ static void give_back(struct runner *r, json_t *claim)
         j->json = list_of("tasks", json_pack("{s:s}", "id", resource));
     else if (j->kind == KIND_MENTIONS && (slash = strchr(resource, '/')) != NULL)
         j->json = list_of("claimedChannels", json_string(slash + 1));
-    report_give_back(j, "unanswered");
+    if (i == COUNT_OF(kinds) && task_id == NULL)
+        report_unlock(j, resource);
+    else
+        report_let_go(j, reason);
 }
 
-static void give_back_strays(struct runner *r, const json_t *claims)
+/* may_be_used: by a command, or by a job that is about to be, of a claim that was seen at `since`.
+ * Tokens grow: a claim older than that of a command cannot have been made by the command. */
+static bool may_be_used(const struct runner *r, int64_t token, int64_t since)
 {
-    for (size_t i = 0; i < json_array_size(claims); i++)
-        if (!is_known(r, json_int(json_array_get(claims, i), "token")))
-            give_back(r, json_array_get(claims, i));
+    if (r->asking && r->asked_ms <= since)
+        return true;
+    for (const struct job *j = r->jobs; j != NULL; j = j->next)
+        if ((j->state == JOB_RUNNING || j->state == JOB_LEAVING) && j->token < token)
+            return true;
+    return false;
+}
+
+static void give_back_strays(struct runner *r, const struct call *c)
+{
+    const json_t *claims = json_object_get(c->answer.json, "claims");
+    json_t *strays = need_json(json_object()), *claim = NULL;
+    char name[32] = "";
+    int64_t token = 0, since = 0;
+
+    for (size_t i = 0; i < json_array_size(claims); i++) {
+        claim = json_array_get(claims, i);
+        token = json_int(claim, "token");
+        if (is_known(r, token))
+            continue;
+        snprintf(name, sizeof name, "%" PRId64, token);
+        since = json_int(r->strays, name);
+        since = since > 0 ? since : c->back_ms;
+        if (may_be_used(r, token, since))
+            need_int(strays, name, since);
+        else
+            give_back(r, claim, r->unsure ? "unanswered" : "left_behind");
+    }
+    json_decref(r->strays);
+    r->strays = strays;
 }
 
 /* ---- heartbeats ------------------------------------------------------------------------------ */
@@ -201,8 +234,7 @@ static void on_beat(struct runner *r, struct call *c)
         next = j->next;
         compare(j, c);
     }
-    if (r->unsure)
-        give_back_strays(r, json_object_get(c->answer.json, "claims"));
+    give_back_strays(r, c);
     r->unsure = false;
 }
 

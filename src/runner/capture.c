@@ -254,14 +254,27 @@ static char *tail_text(const struct tail *t)
     return text;
 }
 
-json_t *capture_result(struct capture *c, int exit_code, const char *signal_name)
+/* printed_object: all of stdout, if it is one JSON object that can be a result; else NULL. */
+static json_t *printed_object(const struct capture *c)
 {
     struct dibs_error ignored = {0};
-    json_t *result = NULL;
+    json_t *object = NULL;
+
+    if (!c->whole_open || c->whole.len == 0 ||
+        json_read(c->whole.data, c->whole.len, &object, &ignored) != DIBS_OK)
+        return NULL;
+    if (need_fits(object, JSON_VALUE_BYTES_MAX)) /* 1e99 takes 21 bytes when it is written again */
+        return object;
+    json_decref(object);
+    return NULL;
+}
+
+json_t *capture_result(struct capture *c, int exit_code, const char *signal_name)
+{
+    json_t *result = printed_object(c);
     char *text = NULL;
 
-    if (c->whole_open && c->whole.len > 0 &&
-        json_read(c->whole.data, c->whole.len, &result, &ignored) == DIBS_OK)
+    if (result != NULL)
         return result;
     result = need_json(json_object());
     if (signal_name != NULL)

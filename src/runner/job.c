@@ -35,6 +35,7 @@ struct job *job_new(struct runner *r, enum job_kind kind, const char *trigger)
     struct job **at = &r->jobs;
 
     *j = (struct job){.runner = r, .kind = kind, .trigger = need_copy(trigger)};
+    j->number = ++r->jobs_made;
     j->tokens = need_json(json_array());
     j->capture.log_fd = -1;
     j->granted_ms = j->renewed_ms = now_ms();
@@ -132,6 +133,11 @@ static void on_read(uv_stream_t *stream, ssize_t count, const uv_buf_t *bytes)
         capture_err(&j->capture, bytes->base, (size_t)count);
     } else {
         progress_feed(&j->progress, bytes->base, (size_t)count);
+        if (j->progress.oversize)
+            runner_news(j->runner, "progress", j, NULL, true,
+                        "%s: a checkpoint is larger than %d bytes and was left out", job_name(j),
+                        JSON_VALUE_BYTES_MAX);
+        j->progress.oversize = false;
         if (j->progress.fresh && j->progress_at_ms == 0)
             j->progress_at_ms = now_ms();
     }

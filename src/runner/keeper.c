@@ -7,9 +7,11 @@
  * own into a pipe before it becomes itself, the runner takes it out when the group is gone. When
  * the pipe has no writer any more, the runner is dead, and the keeper kills what is on its list.
  *
- *   1. It is forked before there is a thread or an open store, and touches neither.
+ *   1. It may be forked while there are threads and an open store: it touches neither, and does
+ *      only what is safe in a signal handler.
  *   2. It is in a session of its own: no signal that is meant for the runner reaches it.
- *   3. Without a keeper all still works, except that one thing.
+ *   3. Without a keeper all still works, except that one thing. One that was killed is replaced
+ *      (runner.c), and told of the groups that are there.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -62,6 +64,7 @@ static _Noreturn void become_keeper(int fd)
 
     setsid();
     prctl(PR_SET_NAME, "dibs-keeper");
+    spawn_default_signals();
     signal(SIGHUP, SIG_IGN);
     signal(SIGINT, SIG_IGN);
     signal(SIGTERM, SIG_IGN);
@@ -76,15 +79,20 @@ static _Noreturn void become_keeper(int fd)
 bool keeper_start(struct keeper *k)
 {
     int ends[2] = {-1, -1};
+    sigset_t all, before;
 
     *k = (struct keeper){.fd = -1};
     if (pipe2(ends, O_CLOEXEC) != 0)
         return false;
+    /* no handler of ours may run in the child */
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
     k->pid = fork();
     if (k->pid == 0) {
         close(ends[1]);
         become_keeper(ends[0]);
     }
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
     close(ends[0]);
     if (k->pid < 0) {
         close(ends[1]);

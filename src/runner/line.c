@@ -11,6 +11,7 @@
  *   3. When a daemon on the data folder goes, the client goes on with the data file by itself; when
  *      one comes (back), the line goes over to it at its next request.
  */
+#include <time.h>
 #include <unistd.h>
 
 #include "runner_private.h"
@@ -22,9 +23,13 @@
 /* The first use of libcurl is not safe in two threads at once. */
 static pthread_mutex_t opening = PTHREAD_MUTEX_INITIALIZER;
 
+/* now_ms: goes on in suspend, as leases do. */
 int64_t now_ms(void)
 {
-    return (int64_t)(uv_hrtime() / 1000000);
+    struct timespec t = {0};
+
+    clock_gettime(CLOCK_BOOTTIME, &t);
+    return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
 }
 
 /* ---- calls ----------------------------------------------------------------------------------- */

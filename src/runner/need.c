@@ -87,3 +87,15 @@ void need_dump(struct buf *b, const json_t *value)
     if (json_dump_callback(value, append, b, JSON_COMPACT | JSON_ENCODE_ANY) != 0)
         fail();
 }
+
+bool need_fits(const json_t *value, size_t max)
+{
+    struct buf b;
+    bool ok = false;
+
+    buf_init(&b, max);
+    need_dump(&b, value);
+    ok = buf_ok(&b);
+    buf_release(&b);
+    return ok;
+}

@@ -23,5 +23,7 @@ void need_int(json_t *object, const char *key, int64_t value);
 void need_push(json_t *array, json_t *value); /* takes the value over */
 /* A JSON value as compact text, appended to b. */
 void need_dump(struct buf *b, const json_t *value);
+/* Whether that text has at most so many bytes. */
+bool need_fits(const json_t *value, size_t max);
 
 #endif

@@ -39,9 +39,21 @@ static void note_message(struct progress *p, const char *text)
     p->fresh = true;
 }
 
-static void note_percent(struct progress *p, int64_t percent)
+static void note_percent(struct progress *p, double percent)
 {
-    p->percent = percent < 0 ? 0 : percent > 100 ? 100 : percent;
+    p->percent = percent > 0 ? percent < 100 ? (int64_t)percent : 100 : 0;
+    p->fresh = true;
+}
+
+/* note_checkpoint: one that is too large would be refused, and what is told with it. */
+static void note_checkpoint(struct progress *p, json_t *checkpoint)
+{
+    if (!need_fits(checkpoint, JSON_VALUE_BYTES_MAX)) {
+        p->oversize = true;
+        return;
+    }
+    json_decref(p->checkpoint);
+    p->checkpoint = json_incref(checkpoint);
     p->fresh = true;
 }
 
@@ -58,7 +70,7 @@ static bool take_json(struct progress *p, const char *line, size_t bytes)
     percent = json_object_get(json, "percent");
     checkpoint = json_object_get(json, "checkpoint");
     if (json_is_number(percent)) {
-        note_percent(p, (int64_t)json_number_value(percent));
+        note_percent(p, json_number_value(percent));
         known = true;
     }
     if (json_text(json, "message") != NULL) {
@@ -66,9 +78,8 @@ static bool take_json(struct progress *p, const char *line, size_t bytes)
         known = true;
     }
     if (checkpoint != NULL) {
-        json_decref(p->checkpoint);
-        p->checkpoint = json_incref(checkpoint);
-        p->fresh = known = true;
+        note_checkpoint(p, checkpoint);
+        known = true;
     }
     json_decref(json);
     return known;
@@ -86,7 +97,7 @@ static const char *take_percent(struct progress *p, const char *line)
     memcpy(number, line, digits);
     if (!str_to_int(number, &percent))
         return NULL;
-    note_percent(p, percent);
+    note_percent(p, (double)percent);
     return line + digits + 1;
 }
 
@@ -136,6 +147,15 @@ void progress_end(struct progress *p)
 {
     if (p->line.len > 0)
         end_line(p);
+}
+
+bool progress_drop_checkpoint(struct progress *p)
+{
+    bool had = p->checkpoint != NULL;
+
+    json_decref(p->checkpoint);
+    p->checkpoint = NULL;
+    return had;
 }
 
 void progress_body(const struct progress *p, json_t *body)

@@ -14,7 +14,9 @@
  *      runner leaves is given back.
  *   2. Every request carries the same idempotency key each time it is sent, so that sending it
  *      again is harmless. It is sent until it is answered, or the lease is long over.
- *   3. A refusal is an answer: the command may have reported by itself.
+ *   3. A refusal is an answer: the command may have reported by itself, or the claim is lost. If
+ *      it is about what was sent, the report is sent once more with less in it, and in the end as a
+ *      failure with the words of the refusal: the claim must not stay.
  */
 #define _GNU_SOURCE /* sigabbrev_np */
 #include <signal.h>
@@ -60,7 +62,7 @@ static struct step *add_step(struct job *j, char *path, json_t *body)
     if (grown == NULL)
         need_json(NULL);
     j->steps = grown;
-    grown[j->step_count] = (struct step){.path = path, .body = body};
+    grown[j->step_count] = (struct step){.method = "POST", .path = path, .body = body};
     return &grown[j->step_count++];
 }
 
@@ -212,9 +214,12 @@ static void plan(struct job *j, enum ending how)
 /* drop: nobody is going to hear of it. */
 static void drop(struct job *j, const char *why)
 {
+    j->step_at = j->step_count;
+    if (j->stray)
+        return;
     runner_news(j->runner, "dropped", j, NULL, true, "%s: its outcome (%s) was not reported: %s",
                 job_name(j), j->outcome, why);
-    j->step_at = j->step_count;
+    j->runner->failures++;
 }
 
 static bool is_hopeless(const struct job *j)
@@ -228,17 +233,99 @@ static bool is_hopeless(const struct job *j)
     return j->runner->draining || at - j->renewed_ms > j->ttl_ms + LATE_MS;
 }
 
-/* tell_refused: the answer was no; whether that is worth a word. */
-static void tell_refused(struct job *j, const struct call *c)
+/* is_loss: the answer says that the claim is not ours any more. */
+static bool is_loss(dibs_status status)
 {
-    if (j->steps[j->step_at].optional || c->answer.status == DIBS_OK)
-        return;
-    if (j->settled)
-        return;
+    return status == DIBS_NOT_CLAIM_OWNER || status == DIBS_STALE_TOKEN ||
+           status == DIBS_CLAIM_EXPIRED || status == DIBS_TASK_NOT_CLAIMED ||
+           status == DIBS_ALREADY_FINISHED || status == DIBS_ILLEGAL_TRANSITION ||
+           status == DIBS_TASK_NOT_FOUND || status == DIBS_SESSION_NOT_FOUND;
+}
+
+static void tell_refused(struct job *j, dibs_status status)
+{
     json_t *more = need_json(json_object());
-    need_text(more, "error", dibs_status_name(c->answer.status));
+
+    need_text(more, "error", dibs_status_name(status));
     runner_news(j->runner, "refused", j, more, true, "%s: the report (%s) was refused: %s",
-                job_name(j), j->outcome, call_message(c));
+                job_name(j), j->outcome, j->refusal);
+}
+
+/* change: makes another report of one that was refused; false when there is nothing to change. */
+static bool change(struct job *j, struct step *step)
+{
+    bool smaller = json_object_del(step->body, "result") == 0 ||
+                   json_object_del(step->body, "checkpoint") == 0;
+
+    if (!smaller) {
+        if (j->kind != KIND_TASK || step->optional || str_eq(j->outcome, "released") ||
+            j->step_failed)
+            return false;
+        j->step_failed = true;
+        j->outcome = "failed";
+        j->runner->failures++;
+        mem_free(step->path);
+        step->path = path_of("/api/tasks/", j->task_id, "/fail");
+        json_decref(step->body);
+        step->body = body_of(j, j->token);
+        need_text(step->body, "error", j->refusal);
+    }
+    step->changes++;
+    return true;
+}
+
+/* on_history: the claim is over: by a report of the command itself, or was nothing recorded? */
+static void on_history(struct runner *r, struct call *c)
+{
+    struct job *j = c->job;
+    const json_t *claim = claim_in(json_object_get(c->answer.json, "attempts"), j->token);
+    const char *how = json_text(claim, "endReason");
+
+    j->calls--;
+    runner_heard(r, c);
+    if (!str_eq(how, "completed") && !str_eq(how, "failed")) {
+        tell_refused(j, j->refused);
+        r->failures++;
+    }
+    j->step_at++;
+    report_next(j);
+}
+
+static void ask_history(struct job *j)
+{
+    struct call *c =
+        call_new("GET", path_of("/api/tasks/", j->task_id, "/history"), NULL, on_history);
+
+    c->job = j;
+    j->calls++;
+    runner_tell(j->runner, c);
+}
+
+/* refused: the answer was no. True when the step is not over yet. */
+static bool refused(struct job *j, const struct call *c)
+{
+    struct step *step = &j->steps[j->step_at];
+    bool loss = is_loss(c->answer.status) || j->stop == STOP_LOST;
+
+    j->refused = c->answer.status;
+    snprintf(j->refusal, sizeof j->refusal, "%s", call_message(c));
+    if (!loss && !step->optional && !j->stray)
+        tell_refused(j, j->refused);
+    if (!loss && change(j, step)) {
+        report_next(j);
+        return true;
+    }
+    if (step->optional || j->settled || j->stray)
+        return false;
+    if (loss && j->kind == KIND_TASK && j->stop != STOP_LOST) {
+        ask_history(j);
+        return true;
+    }
+    if (loss)
+        tell_refused(j, j->refused);
+    else
+        j->runner->failures++;
+    return false;
 }
 
 static void on_step(struct runner *r, struct call *c)
@@ -258,7 +345,8 @@ static void on_step(struct runner *r, struct call *c)
     if (call_failed(c)) {
         drop(j, call_message(c));
     } else {
-        tell_refused(j, c);
+        if (c->answer.status != DIBS_OK && refused(j, c))
+            return;
         j->step_at++;
     }
     report_next(j);
@@ -275,9 +363,10 @@ void report_next(struct job *j)
         return;
     }
     step = &j->steps[j->step_at];
-    c = call_new("POST", need_copy(step->path), json_incref(step->body), on_step);
+    c = call_new(step->method, need_copy(step->path), json_incref(step->body), on_step);
     buf_init(&key, KEY_BYTES_MAX);
-    buf_printf(&key, "%s-%" PRId64 "-%zu", j->runner->session, j->token, j->step_at);
+    buf_printf(&key, "%s-%" PRId64 "-%" PRId64 "-%zu.%d", j->runner->session, j->token, j->number,
+               j->step_at, step->changes);
     c->key = need_detach(&key);
     c->job = j;
     j->calls++;
@@ -356,15 +445,25 @@ void report_give_back(struct job *j, const char *reason)
     report_next(j);
 }
 
-/* ---- progress -------------------------------------------------------------------------------- */
-
-/* is_loss: the answer says that the claim is not ours any more. */
-static bool is_loss(dibs_status status)
+void report_let_go(struct job *j, const char *reason)
 {
-    return status == DIBS_NOT_CLAIM_OWNER || status == DIBS_STALE_TOKEN ||
-           status == DIBS_CLAIM_EXPIRED || status == DIBS_TASK_NOT_CLAIMED ||
-           status == DIBS_ALREADY_FINISHED;
+    j->stray = true;
+    report_give_back(j, reason);
 }
+
+void report_unlock(struct job *j, const char *resource)
+{
+    json_t *body = body_of(j, j->token);
+
+    need_text(body, "resource", resource);
+    add_step(j, need_copy("/api/locks"), body)->method = "DELETE";
+    j->stray = true;
+    j->outcome = "released";
+    j->state = JOB_REPORTING;
+    report_next(j);
+}
+
+/* ---- progress -------------------------------------------------------------------------------- */
 
 static void on_progress(struct runner *r, struct call *c)
 {
@@ -376,12 +475,16 @@ static void on_progress(struct runner *r, struct call *c)
     if (call_failed(c))
         j->progress.fresh = true;
     else if (c->answer.status == DIBS_OK)
-        j->renewed_ms = c->back_ms;
+        j->renewed_ms = c->sent_ms > j->renewed_ms ? c->sent_ms : j->renewed_ms;
     else if (is_loss(c->answer.status))
         r->beat_at_ms = now_ms(); /* the answer to that says how it was lost */
-    else
+    else {
         runner_news(r, "progress", j, NULL, true, "%s: its progress was refused: %s", job_name(j),
                     call_message(c));
+        /* the rest of it, and what comes later, shall not suffer for a checkpoint */
+        if (progress_drop_checkpoint(&j->progress))
+            j->progress.fresh = true;
+    }
     if (j->progress.fresh && j->progress_at_ms == 0 && j->state == JOB_RUNNING)
         j->progress_at_ms = now_ms() + PAUSE_FIRST_MS;
 }

@@ -262,6 +262,25 @@ static void on_answers(uv_async_t *async)
     }
 }
 
+/* start_keeper: it is not worth much to go without one, but more than not to go at all. */
+static void start_keeper(struct runner *r)
+{
+    if (!keeper_start(&r->keeper))
+        runner_news(r, "keeper", NULL, NULL, true,
+                    "no keeper could be started: what commands start may outlive a killed runner");
+}
+
+/* replace_keeper: somebody has killed it; the next one learns of the groups that are there. */
+static void replace_keeper(struct runner *r)
+{
+    r->keeper.pid = 0;
+    keeper_end(&r->keeper);
+    start_keeper(r);
+    for (const struct job *j = r->jobs; j != NULL; j = j->next)
+        if (j->pid > 0 && !j->group_gone)
+            keeper_add(r->keeper.fd, j->pid);
+}
+
 /* reap: everybody who has died, ours or left to us. */
 static void reap(struct runner *r)
 {
@@ -270,7 +289,7 @@ static void reap(struct runner *r)
 
     while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
         if (pid == r->keeper.pid)
-            r->keeper.pid = 0;
+            replace_keeper(r);
         for (struct job *j = r->jobs; j != NULL; j = j->next)
             if (j->state == JOB_RUNNING && j->pid == pid)
                 job_reaped(j, status);
@@ -313,6 +332,15 @@ static void on_signal(uv_signal_t *signal, int number)
         second_signal(r);
 }
 
+/* is_ignored: whoever started us did not want this signal to reach us (nohup). */
+static bool is_ignored(int number)
+{
+    struct sigaction now = {0};
+
+    return sigaction(number, NULL, &now) == 0 && (now.sa_flags & SA_SIGINFO) == 0 &&
+           now.sa_handler == SIG_IGN;
+}
+
 static bool open_loop(struct runner *r)
 {
     static const int numbers[] = {SIGCHLD, SIGTERM, SIGINT, SIGHUP};
@@ -329,7 +357,8 @@ static bool open_loop(struct runner *r)
     for (size_t i = 0; i < COUNT_OF(numbers); i++) {
         uv_signal_init(&r->loop, &r->signals[i]);
         r->signals[i].data = r;
-        ok = ok && uv_signal_start(&r->signals[i], on_signal, numbers[i]) == 0;
+        if (numbers[i] != SIGHUP || !is_ignored(SIGHUP))
+            ok = ok && uv_signal_start(&r->signals[i], on_signal, numbers[i]) == 0;
     }
     return ok;
 }
@@ -384,9 +413,7 @@ static dibs_status begin(struct runner *r, struct dibs_error *err)
 
     tell.patience_ms = TELL_PATIENCE_MS;
     name_session(r);
-    if (!keeper_start(&r->keeper))
-        runner_news(r, "keeper", NULL, NULL, true,
-                    "no keeper could be started: what commands start may outlive a killed runner");
+    start_keeper(r);
     status = line_open(&r->tell, r, &tell, err);
     if (status == DIBS_OK)
         status = line_open(&r->ask, r, &r->in->client, err);
@@ -428,6 +455,7 @@ static void tidy_up(struct runner *r)
         pthread_mutex_destroy(&r->returns.mutex);
     }
     keeper_end(&r->keeper);
+    json_decref(r->strays);
     mem_free(r->data_dir);
     mem_free(r->log_dir);
 }
@@ -439,6 +467,22 @@ static int exit_code_of(const struct runner *r)
     if (r->leaving)
         return 128 + r->last_signal;
     return (r->in->once || r->in->drain_when_empty) && r->failures > 0 ? 1 : 0;
+}
+
+static void tell_ready(struct runner *r)
+{
+    json_t *more = need_json(json_object());
+    char agent[ID_BYTES_MAX + 40] = "";
+
+    need_text(more, "sessionId", r->session);
+    if (r->agent_id[0] != '\0') {
+        need_text(more, "agentId", r->agent_id);
+        snprintf(agent, sizeof agent, ", agent %s%s", r->agent_id,
+                 r->in->agent_from_env ? " (DIBS_AGENT)" : "");
+    }
+    runner_news(r, "ready", NULL, more, false,
+                "waiting for work as %s%s, up to %" PRId64 " at once", r->session, agent,
+                r->in->max);
 }
 
 dibs_status runner_run(const struct runner_options *in, int *exit_code, struct dibs_error *err)
@@ -455,8 +499,7 @@ dibs_status runner_run(const struct runner_options *in, int *exit_code, struct d
         check.data = r;
         uv_check_start(&check, after);
         uv_unref((uv_handle_t *)&check);
-        runner_news(r, "ready", NULL, NULL, false,
-                    "waiting for work as %s, up to %" PRId64 " at once", r->session, in->max);
+        tell_ready(r);
         turn(r);
         uv_run(&r->loop, UV_RUN_DEFAULT);
         uv_close((uv_handle_t *)&check, NULL);

@@ -23,10 +23,12 @@ struct runner_options {
     char **program;               /* NULL-terminated; with `shell` one line for /bin/sh -c */
     bool shell;
     const char *agent;   /* poll as this agent; NULL: claim tasks only */
+    bool agent_from_env; /* it was not said but found; told, so that nobody wonders */
     const char *session; /* NULL: one of this process */
     const char *project; /* NULL: not said */
     struct dibs_strings types;
     int64_t max;                             /* commands at once */
+    bool max_given;                          /* it is to be the agent's capacity too */
     int64_t ttl_ms, time_limit_ms, grace_ms; /* 0: the store's, none, at once */
     const char *prompt;                      /* text of a template; NULL: none */
     const char *log_dir;                     /* NULL: beside the data */

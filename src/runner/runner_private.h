@@ -121,11 +121,14 @@ struct progress {
     int64_t percent; /* -1: not told */
     char *message;   /* NULL: not told */
     json_t *checkpoint;
-    bool fresh; /* there is something that was not sent yet */
+    bool oversize; /* a checkpoint was too large, and left out */
+    bool fresh;    /* there is something that was not sent yet */
 };
 void progress_init(struct progress *p);
 void progress_release(struct progress *p);
 void progress_feed(struct progress *p, const char *bytes, size_t count);
+/* Forgets what the store does not want; false when there is none. */
+bool progress_drop_checkpoint(struct progress *p);
 void progress_end(struct progress *p); /* a last line without a line end counts too */
 /* Puts what is known into the body of a report. */
 void progress_body(const struct progress *p, json_t *body);
@@ -144,6 +147,8 @@ struct spawn {
 };
 /* 0, or errno: what is returned then is -1 and nothing was started. */
 int spawn(struct spawn *s) MUST_USE;
+/* None ignored, none handled, none blocked, none pending of those that we have caused. */
+void spawn_default_signals(void);
 /* The same descriptor with a number of 10 or above, so that none stands in the way of 0 to 3. */
 int spawn_move_up(int fd);
 
@@ -182,9 +187,11 @@ enum job_stop { STOP_NONE, STOP_LOST, STOP_TIME, STOP_LEAVING };
 
 /* of a report */
 struct step {
+    const char *method;
     char *path;
     json_t *body;
     bool optional; /* its refusal is not worth a word */
+    int changes;   /* how often it was sent in another form, because it was refused */
 };
 
 struct job {
@@ -197,6 +204,7 @@ struct job {
     char *trigger;      /* type of the trigger */
     char *task_id;      /* NULL: it has none */
     json_t *tokens;     /* of all its claims */
+    int64_t number;     /* counted by the runner */
     int64_t token, attempt, ttl_ms;
 
     pid_t pid; /* and group; 0: not started or gone */
@@ -215,7 +223,7 @@ struct job {
     bool settled;       /* the command has reported by itself */
     bool progress_sent; /* a report of progress is on its way */
     int64_t started_ms, ended_ms;
-    int64_t granted_ms, renewed_ms; /* when the claim, and its last renewal, were answered */
+    int64_t granted_ms, renewed_ms; /* claim was answered; its last renewal was asked for */
     int64_t limit_at_ms, kill_at_ms, close_at_ms, progress_at_ms, retry_at_ms; /* 0: never */
     int64_t pause_ms;
 
@@ -224,6 +232,10 @@ struct job {
     bool step_sent;
     const char *outcome; /* completed, failed, released, accepted ... */
     char reason[1024];
+    dibs_status refused; /* its report was, and why */
+    char refusal[512];
+    bool step_failed; /* it was reported as a failure instead */
+    bool stray;       /* there never was a command for it: nothing about it is news */
 };
 
 struct job *job_new(struct runner *r, enum job_kind kind, const char *trigger);
@@ -251,6 +263,9 @@ void report_next(struct job *j);  /* sends the step that is due, again if need b
 void report_progress(struct job *j);
 /* Gives back what was claimed, without a word about how it went. */
 void report_give_back(struct job *j, const char *reason);
+/* The same for what no job was about: a refusal is no news. */
+void report_let_go(struct job *j, const char *reason);
+void report_unlock(struct job *j, const char *resource);
 
 /* ---- take.c ---------------------------------------------------------------------------------- */
 
@@ -264,6 +279,8 @@ void session_register(struct runner *r); /* again, as the store does not know it
 int64_t beat_every_ms(const struct runner *r);
 void beat_on_time(struct runner *r, int64_t now_ms);
 int64_t beat_due_ms(const struct runner *r);
+/* The claim with this token in a list of claims; NULL: it is not there. */
+const json_t *claim_in(const json_t *list, int64_t token);
 
 /* ---- runner.c -------------------------------------------------------------------------------- */
 
@@ -285,7 +302,10 @@ struct runner {
     char *data_dir, *log_dir;
 
     struct job *jobs;
+    int64_t jobs_made;
+    json_t *strays;    /* what we hold and no job is about: {"token": seen since} */
     bool asking;       /* a request for work is on its way */
+    int64_t asked_ms;  /* since when */
     bool unsure;       /* the fate of one is unknown: look what we hold before the next one */
     int64_t ask_at_ms; /* not before */
     int64_t idle_ms;   /* pause after work that was given back; grows */

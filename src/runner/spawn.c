@@ -97,14 +97,14 @@ static bool open_ends(const struct spawn *s, struct ends *e)
     return ok;
 }
 
-/* default_signals: none ignored, none handled, none blocked. */
-static void default_signals(void)
+void spawn_default_signals(void)
 {
-    static const int changed[] = {SIGCHLD, SIGINT, SIGTERM, SIGHUP, SIGPIPE};
     sigset_t none;
 
-    for (size_t i = 0; i < COUNT_OF(changed); i++)
-        signal(changed[i], SIG_DFL);
+    /* a keeper that is gone has left one pending, which must not end the command */
+    signal(SIGPIPE, SIG_IGN);
+    for (int i = 1; i < NSIG; i++)
+        signal(i, SIG_DFL); /* refused for a few, which nobody can change */
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
 }
@@ -124,7 +124,7 @@ static _Noreturn void become(const struct spawn *s, const struct ends *e, pid_t 
         dup2(e->streams[STREAM_ERR][1], STDERR_FILENO) == STDERR_FILENO &&
         dup2(e->streams[STREAM_PROGRESS][1], 3) == 3) {
         close_range(4, ~0U, CLOSE_RANGE_CLOEXEC);
-        default_signals();
+        spawn_default_signals();
         execvpe(s->argv[0], s->argv, s->envp);
     }
     why = errno;

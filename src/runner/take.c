@@ -8,7 +8,7 @@
  * shorter turns, as nothing can interrupt it.
  *
  * A request that was not answered may have been carried out. So the next one is put only after a
- * heartbeat has told what the session holds (beat.c), and what nobody knows of is given back.
+ * heartbeat has told what the session holds; what nobody knows of is given back (beat.c).
  */
 #include "runner_private.h"
 
@@ -247,5 +247,6 @@ static struct call *poll_for_agent(const struct runner *r)
 void take_ask(struct runner *r)
 {
     r->asking = true;
+    r->asked_ms = now_ms();
     line_post(&r->ask, r->agent_id[0] != '\0' ? poll_for_agent(r) : ask_for_task(r));
 }

@@ -4,7 +4,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
-import { appeared, has, house, lines, put, reached, shell, short, show, stop, text, until }
+import { appeared, drained, has, house, lines, put, reached, shell, short, show, stop, text, until }
   from './lib/run.mjs';
 
 /** A runner as this agent. */
@@ -205,4 +205,32 @@ test('the second signal gives back every kind of trigger', async (t) => {
   await until('it drains', () => running.err.includes('taking nothing new'));
   await stop(running);
   assert.equal((await message(h, id)).status, 'unread');
+});
+
+test('the capacity of an agent is changed only when it is said; a new one is told', async (t) => {
+  const h = await house(t);
+  await h.ok('POST', '/api/agents', { name: 'ann', maxTasks: 7 });
+  const capacity = async (id) => (await h.ok('GET', `/api/agents/${id}`)).agent.maxTasks;
+  const run = (...more) => drained(h, more, 'true');
+  const plain = await run('--agent', 'ann');
+  assert.equal(await capacity('ann'), 7);
+  assert.doesNotMatch(plain.err, /there was no agent/);
+  await run('--agent', 'ann', '--max', '3');
+  assert.equal(await capacity('ann'), 3);
+  await drained(h, ['--agent', 'ann'], 'true', { env: { MAX_CONCURRENT_TASKS: '4' } });
+  assert.equal(await capacity('ann'), 4);
+  assert.match((await run('--agent', 'anne')).err, /there was no agent 'anne': registered it now/);
+  assert.equal(await capacity('anne'), 1);
+});
+
+test('DIBS_AGENT is the agent if --agent is not given', async (t) => {
+  const h = await house(t);
+  const env = { DIBS_AGENT: 'ann' };
+  await h.ok('POST', '/api/agents', { name: 'ann' });
+  const id = await h.task({ title: 'mine', assignee: 'ann' });
+  const { err } = await drained(h, [], 'true', { env });
+  assert.match(err, /, agent ann \(DIBS_AGENT\), up to 1 at once/);
+  assert.equal((await show(h, id)).status, 'completed');
+  const other = await drained(h, ['--agent', 'bob'], 'true', { env });
+  assert.match(other.err, /, agent bob, up to 1 at once/);
 });

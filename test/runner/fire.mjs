@@ -6,8 +6,8 @@ import { readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 
-import { appeared, children, drained, gone, house, lives, reached, runner, shell, short, show,
-  stop, text, until } from './lib/run.mjs';
+import { appeared, children, drained, gone, house, lives, program, reached, runner, Running, shell,
+  short, show, stop, text, until } from './lib/run.mjs';
 
 const OUTPUT_MB = Number(process.env.DIBS_TEST_OUTPUT_MB ?? 64); // 1024 to see a gigabyte through
 const MEMORY_KB = process.env.DIBS_SANITIZED === '1' ? Infinity : 60_000;
@@ -162,4 +162,44 @@ test('a command has a session and a group of its own, and no signal is blocked',
   assert.equal(new Set(ids.trim().split(/\s+/)).size, 1);
   assert.match(blocked, /^SigBlk:\s+0+$/);
   assert.match(ignored, /^SigIgn:\s+0+$/);
+});
+
+test('a command inherits no ignored signal, and nohup holds', async (t) => {
+  const h = await house(t);
+  const id = await h.task();
+  const running = new Running('sh', ['-c', `trap "" HUP INT QUIT USR1 ALRM; exec "$0" "$@"`,
+    program, '--data', h.data, 'run', '--', 'grep', '^SigIgn', '/proc/self/status'],
+  { cwd: h.dir, timeout: 60_000 });
+  h.started.push(running);
+  await reached(h, id, 'completed');
+  assert.match((await show(h, id)).result.output, /^SigIgn:\s+0+$/m);
+  running.kill('SIGHUP');
+  const next = await h.task();
+  await reached(h, next, 'completed');
+  const { code } = await stop(running);
+  assert.equal(code, 0);
+});
+
+test('a keeper that is killed is replaced, and no command suffers', async (t) => {
+  const h = await house(t);
+  const name = (pid) => readFileSync(`/proc/${pid}/comm`, 'utf8').trim();
+  const keeper = () => children(running.child.pid)
+    .find((pid) => lives(pid) && name(pid) === 'dibs-keeper');
+  const first = await h.task();
+  const running = shell(h, ['--max', '2'], `test $DIBS_TASK_ID = ${first} || exit 0
+    sleep 300 & echo $! >"$dir/child"; touch "$dir/up"; wait`);
+  await appeared(h, 'up');
+  for (let i = 0; i < 3; i++) {
+    const killed = await until('there is a keeper', keeper);
+    process.kill(killed, 'SIGKILL');
+    const next = await h.task({ maxAttempts: 1 });
+    const task = await until('it is over', async () => {
+      const seen = await show(h, next);
+      return ['completed', 'failed'].includes(seen.status) ? seen : null;
+    });
+    assert.equal(task.status, 'completed', task.error);
+    await until('there is another one', () => ![undefined, killed].includes(keeper()));
+  }
+  running.kill('SIGKILL');
+  await gone(Number(text(h, 'child'))); // the new one knows the groups that were there
 });

@@ -91,3 +91,24 @@ test('a checkpoint that the store refuses does not harm the work', async (t) => 
   assert.equal(code, 0, err);
   assert.equal((await show(h, id)).status, 'completed');
 });
+
+test('a checkpoint that is too large costs the checkpoint, not the progress', async (t) => {
+  const h = await house(t);
+  // less than 256 KiB as it is printed and more as it is written again
+  const big = (tail) => `node -e 'require("fs").writeSync(3,
+    "{\\"percent\\": 5, \\"checkpoint\\": [" +
+    Array(45000).fill("1e99").join() + "]}\\n")'; ${tail}`;
+  const first = await h.task();
+  const running = shell(h, [], big(`while [ ! -e "$dir/go" ]; do echo later >&3; sleep 0.1; done`));
+  const { progress } = await until('the rest is told', async () => {
+    const { claim } = await show(h, first);
+    return claim?.progress?.message === 'later' ? claim : null;
+  });
+  assert.deepEqual(progress, { percent: 5, message: 'later' });
+  put(h, 'go');
+  await until('it is done', async () => (await show(h, first)).status === 'completed');
+  await stop(running);
+  const last = await h.task(); // it comes with the last words of a command
+  await drained(h, [], big('true'));
+  assert.deepEqual((await history(h, last)).attempts[0].progress, { percent: 5 });
+});

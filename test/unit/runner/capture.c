@@ -173,6 +173,16 @@ static void test_what_is_no_text_is_replaced(void **state)
 
 /* ---- the last error -------------------------------------------------------------------------- */
 
+static void test_an_object_that_grows_when_it_is_written_again_is_text(void **state)
+{
+    struct place *p = *state;
+    out(p, "{\"v\": [1e99");
+    for (int i = 0; i < 45000; i++)
+        out(p, ",1e99"); /* 21 bytes when it is written again */
+    out(p, "]}");
+    assert_int_equal(strlen(output(p)), RESULT_OUTPUT_BYTES);
+}
+
 static void test_the_last_line_of_stderr_that_is_not_blank(void **state)
 {
     static const struct {
@@ -256,6 +266,7 @@ int main(void)
         TEST(test_an_object_that_is_too_large_is_cut_text),
         TEST(test_the_end_begins_with_a_whole_character),
         TEST(test_what_is_no_text_is_replaced),
+        TEST(test_an_object_that_grows_when_it_is_written_again_is_text),
         TEST(test_the_last_line_of_stderr_that_is_not_blank),
         TEST(test_a_long_last_line_is_cut_between_characters),
         TEST(test_a_full_log_says_what_it_leaves_out_and_how_it_ends),

@@ -98,6 +98,33 @@ static void test_json_that_says_nothing_is_a_message(void **state)
     }
 }
 
+static void test_a_percentage_out_of_range_is_the_nearest(void **state)
+{
+    struct progress *p = *state;
+    feed(p, "{\"percent\": 1e300}\n");
+    assert_int_equal(p->percent, 100);
+    feed(p, "{\"percent\": -1e300}\n");
+    assert_int_equal(p->percent, 0);
+}
+
+static void test_a_checkpoint_that_is_too_large_is_left_out(void **state)
+{
+    struct progress *p = *state;
+    struct buf line;
+    feed(p, "{\"checkpoint\": 1}\n");
+    buf_init(&line, JSON_VALUE_BYTES_MAX);
+    buf_text(&line, "{\"percent\": 7, \"checkpoint\": [1e99");
+    for (int i = 0; i < 40000; i++)
+        buf_text(&line, ",1e99"); /* 21 bytes when it is written again */
+    buf_text(&line, "]}\n");
+    assert_true(buf_ok(&line));
+    progress_feed(p, line.data, line.len);
+    buf_release(&line);
+    assert_int_equal(p->percent, 7);
+    assert_true(p->oversize);
+    assert_int_equal(json_integer_value(p->checkpoint), 1);
+}
+
 static void test_blank_lines_say_nothing(void **state)
 {
     struct progress *p = *state;
@@ -175,6 +202,8 @@ int main(void)
         TEST(test_a_percentage_stands_in_front),
         TEST(test_json_says_all_at_once),
         TEST(test_json_that_says_nothing_is_a_message),
+        TEST(test_a_percentage_out_of_range_is_the_nearest),
+        TEST(test_a_checkpoint_that_is_too_large_is_left_out),
         TEST(test_blank_lines_say_nothing),
         TEST(test_the_last_line_needs_no_end),
         TEST(test_pieces_of_any_size_make_the_same_lines),
