@@ -16,7 +16,7 @@
  * dibs__wakes says so. A lock that was handed over and whose holder has not heard of it yet is
  * marked in `warned`, which says "told of its end" of other leases.
  */
-#include "core/core.h"
+#include "core/swarm.h"
 
 #define LOCK_TTL_MIN_MS 1000
 
@@ -49,27 +49,9 @@ static void tell(struct tx *tx, const char *type, const struct claim_row *c, con
 static void grant(struct tx *tx, const struct session_row *session, const char *resource,
                   bool shared, int64_t ttl, bool handed, struct claim_row *out)
 {
-    *out = (struct claim_row){.token = dibs__next_token(tx),
-                              .kind = "lock",
-                              .resource = resource,
-                              .shared = shared,
-                              .session_id = session->id,
-                              .incarnation = session->incarnation,
-                              .agent_type = session->agent_type,
-                              .agent_id = session->agent_id,
-                              .claimed_at = tx->now,
-                              .expires_at = tx->now + ttl,
-                              .heartbeat_at = tx->now,
-                              .ttl = ttl,
-                              .progress_percent = -1};
-    db_exec(tx->db,
-            SQL("INSERT INTO claim (token, kind, resource, shared, session_id, incarnation, "
-                "agent_type, agent_id, claimed_at, "
-                "expires_at, heartbeat_at, ttl, warned) VALUES ($1, 'lock', $2, $3, $4, $5, $6, "
-                "$7, $8, $9, $8, $10, $11)"),
-            DB_ARGS(db_i(out->token), db_t(resource), db_i(shared), db_t(session->id),
-                    db_i(session->incarnation), db_t(session->agent_type), db_t(session->agent_id),
-                    db_i(tx->now), db_i(out->expires_at), db_i(ttl), db_i(handed)));
+    struct subject lock = {
+        .kind = "lock", .resource = resource, .shared = shared, .is_untold = handed, .ttl_ms = ttl};
+    dibs__named_claim(tx, session, &lock, out);
     tell(tx, "lock:taken", out, NULL, -1);
 }
 

@@ -20,26 +20,36 @@
 void dibs__subject_claim(struct tx *tx, const struct session_row *session, const char *kind,
                          const char *resource, int64_t ttl_ms, struct claim_row *out)
 {
-    int64_t ttl = ttl_ms ? ttl_ms : tx->d->settings.default_ttl_ms;
+    struct subject named = {.kind = kind,
+                            .resource = resource,
+                            .ttl_ms = ttl_ms ? ttl_ms : tx->d->settings.default_ttl_ms};
+    dibs__named_claim(tx, session, &named, out);
+}
+
+void dibs__named_claim(struct tx *tx, const struct session_row *session, const struct subject *in,
+                       struct claim_row *out)
+{
     *out = (struct claim_row){.token = dibs__next_token(tx),
-                              .kind = kind,
-                              .resource = resource,
+                              .kind = in->kind,
+                              .resource = in->resource,
+                              .shared = in->shared,
                               .session_id = session->id,
                               .incarnation = session->incarnation,
                               .agent_type = session->agent_type,
                               .agent_id = session->agent_id,
                               .claimed_at = tx->now,
-                              .expires_at = tx->now + ttl,
+                              .expires_at = tx->now + in->ttl_ms,
                               .heartbeat_at = tx->now,
-                              .ttl = ttl,
+                              .ttl = in->ttl_ms,
                               .progress_percent = -1};
     db_exec(tx->db,
-            SQL("INSERT INTO claim (token, kind, resource, session_id, incarnation, agent_type, "
-                "agent_id, claimed_at, expires_at, heartbeat_at, ttl) "
-                "VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $8, $10)"),
-            DB_ARGS(db_i(out->token), db_t(kind), db_t(resource), db_t(session->id),
-                    db_i(session->incarnation), db_t(session->agent_type), db_t(session->agent_id),
-                    db_i(tx->now), db_i(out->expires_at), db_i(ttl)));
+            SQL("INSERT INTO claim (token, kind, resource, shared, session_id, incarnation, "
+                "agent_type, agent_id, claimed_at, expires_at, heartbeat_at, ttl, warned) "
+                "VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $9, $11, $12)"),
+            DB_ARGS(db_i(out->token), db_t(in->kind), db_t(in->resource), db_i(in->shared),
+                    db_t(session->id), db_i(session->incarnation), db_t(session->agent_type),
+                    db_t(session->agent_id), db_i(tx->now), db_i(out->expires_at), db_i(in->ttl_ms),
+                    db_i(in->is_untold)));
 }
 
 /* ---- putting back ---------------------------------------------------------------------------- */

@@ -60,6 +60,14 @@ void dibs__wake_for_room(struct tx *tx, const char *session_id);
  * the row and no event: the subject's file does, which also notes the token in the subject. */
 void dibs__subject_claim(struct tx *tx, const struct session_row *session, const char *kind,
                          const char *resource, int64_t ttl_ms, struct claim_row *out);
+/* The same for a lock too, which may be shared, and may be handed to one who is still to hear. */
+struct subject {
+    const char *kind, *resource;
+    bool shared, is_untold;
+    int64_t ttl_ms;
+};
+void dibs__named_claim(struct tx *tx, const struct session_row *session, const struct subject *in,
+                       struct claim_row *out);
 /* Ends a live claim of any kind because its time is over, its session is gone or lets go of
  * everything, and puts its subject back: task, review, lock, inbox, mentions, notice. reason:
  * "process_dead", "session_stale", "session_deregistered" ...; it is "expired" when the deadline is

@@ -15,7 +15,7 @@ static void put_back(struct tx *tx, const char *session_id, int64_t token)
 {
     struct claim_row c = {0};
     if (dibs__claim_load(tx, token, &c) && !c.ended_at && str_eq(c.session_id, session_id))
-        dibs__claim_put_back(tx, &c, GONE, true, -1);
+        dibs__claim_put_back(tx, &c, GONE, true, PUT_BACK_GIVEN);
 }
 
 /* False: no lead was told of it, or it has finished anew. */
