@@ -50,13 +50,7 @@ static void enc_mentions(struct jw *w, const struct dibs_mentions *m)
     jw_object(w);
     jw_ktext(w, "channelId", m->channel_id);
     jw_kint(w, "count", m->count);
-    jw_kobject(w, "claim");
-    jw_kint(w, "token", m->claim.token);
-    jw_ktext(w, "sessionId", m->claim.session_id);
-    jw_ktime(w, "claimedAt", m->claim.claimed_at_ms);
-    jw_ktime(w, "expiresAt", m->claim.expires_at_ms);
-    jw_kint(w, "ttlMs", m->claim.ttl_ms);
-    jw_object_end(w);
+    enc_lease(w, &m->claim);
     jw_object_end(w);
 }
 

@@ -18,17 +18,6 @@ static void message_origin(struct jw *w, const struct dibs_message *m)
     jw_kraw_opt(w, "metadata", m->metadata);
 }
 
-static void message_claim(struct jw *w, const struct dibs_claim *claim)
-{
-    jw_kobject(w, "claim");
-    jw_kint(w, "token", claim->token);
-    jw_ktext(w, "sessionId", claim->session_id);
-    jw_ktime(w, "claimedAt", claim->claimed_at_ms);
-    jw_ktime(w, "expiresAt", claim->expires_at_ms);
-    jw_kint(w, "ttlMs", claim->ttl_ms);
-    jw_object_end(w);
-}
-
 void enc_message(struct jw *w, const struct dibs_message *m)
 {
     jw_object(w);
@@ -43,7 +32,7 @@ void enc_message(struct jw *w, const struct dibs_message *m)
     jw_ktime(w, "createdAt", m->created_at_ms);
     jw_ktime(w, "lastUpdatedAt", m->updated_at_ms);
     if (m->claim != NULL)
-        message_claim(w, m->claim);
+        enc_lease(w, m->claim);
     jw_object_end(w);
 }
 

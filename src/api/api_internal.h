@@ -55,10 +55,8 @@ dibs_status api_settle(struct api_ctx *c, dibs_status s) MUST_USE;
  * end the wait. `field` is what asked for it. */
 dibs_status api_refuse_wait(struct api_ctx *c, const char *field);
 
-/* Makes a wait_key out of texts, beginning with API_MIX (api_next.c); never 0 after api_mix_all. */
-#define API_MIX UINT64_C(14695981039346656037)
-uint64_t api_mix(uint64_t hash, const char *text);
-uint64_t api_mix_all(uint64_t hash, struct dibs_strings texts);
+/* Adds texts to a wait_key that str_hash began; never 0 (api_next.c). */
+uint64_t api_wait_key(uint64_t hash, struct dibs_strings texts);
 
 /* One line per operation: its shape and its function. */
 #define OP(name, method, path, scope, access, since, summary, function)                            \

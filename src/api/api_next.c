@@ -95,21 +95,11 @@ static dibs_status claim(struct api_ctx *c, const struct dibs_claim_next *in,
 
 /* ---- waiting --------------------------------------------------------------------------------- */
 
-/* api_mix: FNV-1a over a text and its terminating NUL, so that "ab","c" and "a","bc" differ. */
-uint64_t api_mix(uint64_t hash, const char *text)
-{
-    for (;; text++) {
-        hash = (hash ^ (unsigned char)*text) * UINT64_C(1099511628211);
-        if (*text == '\0')
-            return hash;
-    }
-}
-
-uint64_t api_mix_all(uint64_t hash, struct dibs_strings texts)
+uint64_t api_wait_key(uint64_t hash, struct dibs_strings texts)
 {
     for (size_t i = 0; i < texts.count; i++)
-        hash = api_mix(hash, texts.items[i]);
-    hash = api_mix(hash, "");
+        hash = str_hash(hash, texts.items[i]);
+    hash = str_hash(hash, "");
     return hash != 0 ? hash : 1;
 }
 
@@ -127,8 +117,8 @@ static void wait_for(struct api_ctx *c, const struct dibs_claim_next *in)
     const char *project = in->project != NULL ? in->project : worker.project;
     if (in->max_attempts_remaining.given)
         snprintf(attempts, sizeof attempts, "%" PRId64, in->max_attempts_remaining.value);
-    uint64_t hash = api_mix(api_mix(API_MIX, attempts), project != NULL ? project : "");
-    c->wait_key = api_mix_all(api_mix_all(hash, in->types), in->tags);
+    uint64_t hash = str_hash(str_hash(STR_HASH, attempts), project != NULL ? project : "");
+    c->wait_key = api_wait_key(api_wait_key(hash, in->types), in->tags);
     c->wait_agent = worker.agent_id != NULL ? dibs__wake_key(worker.agent_id) : 0;
 }
 

@@ -85,12 +85,12 @@ static dibs_status ensure_session(struct api_ctx *c, const struct dibs_poll *in)
 static void wait_for(struct api_ctx *c, const struct dibs_poll *in,
                      const struct dibs_poll_wait *wait)
 {
-    uint64_t pool = api_mix(api_mix(API_MIX, "poll"), wait->project);
+    uint64_t pool = str_hash(str_hash(STR_HASH, "poll"), wait->project);
     c->wait_ms = in->wait_ms;
     c->wait_agent = dibs__wake_key(in->agent_id);
     c->wait_leads = wait->is_lead ? dibs__wake_key_leads(wait->project) : 0;
     c->wait_not_pool = wait->is_lead || wait->is_full;
-    c->wait_key = api_mix_all(pool, in->types);
+    c->wait_key = api_wait_key(pool, in->types);
 }
 
 /* ---- answering ------------------------------------------------------------------------------- */

@@ -42,6 +42,17 @@ static void claim_times(struct jw *w, const struct dibs_claim *c)
     jw_kint(w, "ttlMs", c->ttl_ms);
 }
 
+void enc_lease(struct jw *w, const struct dibs_claim *c)
+{
+    jw_kobject(w, "claim");
+    jw_kint(w, "token", c->token);
+    jw_ktext(w, "sessionId", c->session_id);
+    jw_ktime(w, "claimedAt", c->claimed_at_ms);
+    jw_ktime(w, "expiresAt", c->expires_at_ms);
+    jw_kint(w, "ttlMs", c->ttl_ms);
+    jw_object_end(w);
+}
+
 /* claim_state: how it stands with the lease now, or how it ended. */
 static void claim_state(struct jw *w, const struct dibs_claim *c)
 {

@@ -11,6 +11,8 @@
 
 void enc_task(struct jw *w, const struct dibs_task *t);
 void enc_claim(struct jw *w, const struct dibs_claim *c); /* of any kind, live or ended */
+/* "claim": who has it and until when, of something that is not a task (Lease) */
+void enc_lease(struct jw *w, const struct dibs_claim *c);
 void enc_claims(struct jw *w, const char *key, const struct dibs_claim_list *list);
 void enc_lock(struct jw *w, const struct dibs_claim *c);
 void enc_granted(struct jw *w, const struct dibs_granted *g); /* {"task": ..., "claim": ...} */

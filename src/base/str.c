@@ -205,3 +205,12 @@ void str_fit(char *out, size_t out_bytes, const char *text)
         memmove(out, text, length);
     out[length] = '\0';
 }
+
+uint64_t str_hash(uint64_t hash, const char *text)
+{
+    for (;; text++) {
+        hash = (hash ^ (unsigned char)*text) * UINT64_C(1099511628211);
+        if (*text == '\0')
+            return hash;
+    }
+}

@@ -28,4 +28,9 @@ void str_rough_duration_ms(int64_t ms, char out[32]);
  * dibs_error. */
 void str_fit(char *out, size_t out_bytes, const char *text);
 
+/* str_hash: FNV-1a over a text and its terminating NUL, so that "ab","c" and "a","bc" differ. The
+ * first of several texts begins with STR_HASH. Not for secrets. */
+#define STR_HASH UINT64_C(14695981039346656037)
+uint64_t str_hash(uint64_t hash, const char *text);
+
 #endif

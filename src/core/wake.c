@@ -21,23 +21,21 @@ struct dibs_wakes dibs__wakes(const dibs *d)
     return d->wakes;
 }
 
-/* FNV-1a; `kind` keeps an agent and a project of the same name apart. */
-static uint64_t hash(unsigned char kind, const char *text)
+/* `kind` keeps an agent and a project of the same name apart. */
+static uint64_t key_of(const char *kind, const char *text)
 {
-    uint64_t h = (UINT64_C(14695981039346656037) ^ kind) * UINT64_C(1099511628211);
-    for (; *text != '\0'; text++)
-        h = (h ^ (unsigned char)*text) * UINT64_C(1099511628211);
-    return h != 0 ? h : 1;
+    uint64_t key = str_hash(str_hash(STR_HASH, kind), text);
+    return key != 0 ? key : 1;
 }
 
 uint64_t dibs__wake_key(const char *agent_id)
 {
-    return hash('a', agent_id);
+    return key_of("agent", agent_id);
 }
 
 uint64_t dibs__wake_key_leads(const char *project)
 {
-    return hash('l', project);
+    return key_of("leads", project);
 }
 
 bool dibs__is_woken(const dibs *d, int64_t since, uint64_t key)

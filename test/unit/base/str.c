@@ -270,6 +270,16 @@ static void test_durations_for_people_are_rounded_up(void **state)
     }
 }
 
+static void test_a_hash_tells_texts_and_their_ends_apart(void **state)
+{
+    (void)state;
+    uint64_t ab_c = str_hash(str_hash(STR_HASH, "ab"), "c");
+    assert_true(ab_c != str_hash(str_hash(STR_HASH, "a"), "bc"));
+    assert_true(ab_c != str_hash(str_hash(STR_HASH, "c"), "ab"));
+    assert_true(ab_c == str_hash(str_hash(STR_HASH, "ab"), "c"));
+    assert_true(str_hash(STR_HASH, "") != STR_HASH);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -282,6 +292,7 @@ int main(void)
         cmocka_unit_test(test_durations_are_written_in_their_largest_exact_unit),
         cmocka_unit_test(test_durations_for_people_are_rounded_up),
         cmocka_unit_test(test_fitting_cuts_before_a_character_that_does_not_fit),
+        cmocka_unit_test(test_a_hash_tells_texts_and_their_ends_apart),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
